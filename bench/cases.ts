@@ -160,14 +160,14 @@ export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
     {
       ...base,
       id: 'formats',
-      title: 'Requests and responses of 2 KB in other client formats, beside chat',
+      title: 'Requests and responses of 2 KB in client formats other than chat',
       reference: 'tollgate',
       targets: [TOLLGATE, ...formats('json', 2048, 'm-0-0')],
     },
     {
       ...relay,
       id: 'formats-stream',
-      title: '100 streams, a chunk every 20 ms, in other client formats, beside chat',
+      title: '100 streams, a chunk every 20 ms, in client formats other than chat',
       reference: 'tollgate',
       request: stream('openai', ENDLESS, 20),
       targets: [TOLLGATE, ...formats('stream', 500, `m-${ENDLESS}-20`)],

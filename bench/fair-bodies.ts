@@ -1,5 +1,5 @@
 /**
- * Measures how long a small call of one account takes while another account sends many bodies at once, beside how long it
+ * Measures how long a small call of one account takes while another account sends many bodies at once, and how long it
  * takes alone: both in the work of the gateway's main thread, in one run.
  *
  *     node --import tsx/esm bench/fair-bodies.ts
@@ -39,16 +39,16 @@ async function p95(): Promise<number> {
 try {
   await rig.post(rig.greedy, toolTurns(1000));
   await p95();
-  console.log('| bodies | alone, ms | beside, ms | × alone | × one body |');
+  console.log('| bodies | alone, ms | with bodies, ms | × alone | × one body |');
   console.log('|---|---|---|---|---|');
   for (const [what, sent] of Object.entries(SENT)) {
     const alone = await p95();
     const body = await workFor(sent.body);
-    const { end } = attack(rig, sent);
-    const beside = await p95();
+    const { end } = await attack(rig, sent);
+    const parallel = await p95();
     await end();
-    const ratios = `${(beside / alone).toFixed(1)} | ${(beside / body).toFixed(1)}`;
-    console.log(`| ${what}, ${sent.lanes} at once | ${alone.toFixed(1)} | ${beside.toFixed(1)} | ${ratios} |`);
+    const ratios = `${(parallel / alone).toFixed(1)} | ${(parallel / body).toFixed(1)}`;
+    console.log(`| ${what}, ${sent.lanes} at once | ${alone.toFixed(1)} | ${parallel.toFixed(1)} | ${ratios} |`);
   }
 } finally {
   await rig.close();

@@ -3,14 +3,16 @@
  * Compares the cost of a call with the yardstick, in figures that depend little on other load. Needs Node and Linux.
  *
  *   node bench/gate.mjs [--workload chat|tools|stream|store] [--store URL] [--body 2] [--conns 32] [--calls 6000] [--rounds 8] [--repeats 1]
- *        [--node PATH] [--flags '…'] [--main dist/cli/main.js] [--check | --bounds]
+ *        [--node PATH] [--flags '…'] [--main dist/cli/main.js] [--portkey FOLDER] [--check | --bounds]
  *
- * Each workload compares two programs alternately. Figures per call:
+ * Each workload compares two programs alternately; both run with --flags. --portkey adds Portkey's gateway as a third
+ * program of the workload chat: FOLDER is its package with its dependencies. Figures per call:
  *   cpu    microseconds of all threads of the process tree (schedstat), median of the rounds. A round ends SETTLE_MS after
  *          its last response, while the other program is idle, so work after the calls is included.
  *   alloc  KB allocated on V8's heap (--trace-gc-nvp)
  *   old    KB that survived two young collections (promoted): memory that finished calls still hold
  *   write  KB and calls of write (/proc/PID/io), sockets and log included
+ *   p50    median time of a call, for its caller
  *
  * `--check` exits with 1 if a figure is above its bound in gate-bounds.json. `--bounds` lowers bounds to the measured
  * figures plus a margin; it never raises one.
@@ -32,6 +34,7 @@ const SETTLE_MS = 800;
 const DEFAULTS = {
   workload: 'chat',
   store: '',
+  portkey: '',
   main: path.join(FOLDER, '..', 'dist', 'cli', 'main.js'),
   node: process.execPath,
   flags: '',
@@ -113,6 +116,9 @@ const WORKLOADS = {
   ],
 };
 
+/** Start functions of programs other than the gateway. */
+const STARTS = { yardstick: startYardstick, portkey: startPortkey };
+
 if (process.env.GATE_VENDOR) startVendor();
 else await run();
 
@@ -171,9 +177,15 @@ async function run() {
     const [vendorPort] = await once(vendor, 'message');
     for (let repeat = 0; repeat < Number(o.repeats); repeat += 1) {
       const programs = [];
-      for (const part of WORKLOADS[o.workload](Number(o.body), o.store)) {
-        const start = part.name === 'yardstick' ? startYardstick : startGateway;
-        const program = await start(o, path.join(folder, `${part.name}${repeat}`), vendorPort, part);
+      const parts = WORKLOADS[o.workload](Number(o.body), o.store);
+      if (o.portkey) parts.push({ ...parts[0], name: 'portkey', path: '/v1/chat/completions' });
+      for (const part of parts) {
+        const program = await (STARTS[part.name] ?? startGateway)(
+          o,
+          path.join(folder, `${part.name}${repeat}`),
+          vendorPort,
+          part,
+        );
         running.push(program);
         programs.push(program);
       }
@@ -183,7 +195,8 @@ async function run() {
         failed += each.failed;
         console.log(describe(each));
       }
-      const [base, subject] = programs;
+      const [base, subject, portkey] = programs;
+      if (portkey) compare(portkey, subject);
       results.push({
         cpu: subject.cpu / base.cpu,
         alloc: subject.alloc / base.alloc,
@@ -199,7 +212,9 @@ async function run() {
   const figures = Object.fromEntries(
     ['cpu', 'alloc', 'old'].map((name) => [name, median(results.map((each) => each[name]))]),
   );
-  const row = `Node ${version}, ${o.workload}${o.store && ` ${new URL(o.store).protocol}`}, ${o.body} KB, ${o.conns} callers`;
+  const store = o.store && ` ${new URL(o.store).protocol}`;
+  const sameFlags = o.flags && `, flags of both ${o.flags}`;
+  const row = `Node ${version}, ${o.workload}${store}, ${o.body} KB, ${o.conns} callers${sameFlags}`;
   const bounds = JSON.parse(fs.readFileSync(BOUNDS, 'utf8'));
   const isHeld = report(row, figures, bounds[row]);
   if (o.bounds) {
@@ -235,7 +250,13 @@ function lowered(figures, before = {}) {
   );
 }
 
-function describe({ name, cpu, alloc, old, written, writes, rss, rssLater }) {
+/** Prints the figures of Portkey as multiples of the gateway's. */
+function compare(portkey, gateway) {
+  const ratio = (name) => `${name} ${(portkey[name] / gateway[name]).toFixed(2)} x`;
+  console.log(`portkey / gateway: ${ratio('cpu')}, ${ratio('p50')}`);
+}
+
+function describe({ name, cpu, alloc, old, written, writes, rss, rssLater, p50 }) {
   return [
     name.padEnd(10),
     `cpu ${cpu.toFixed(0)} us`,
@@ -243,6 +264,7 @@ function describe({ name, cpu, alloc, old, written, writes, rss, rssLater }) {
     `old ${old.toFixed(2)} KB`,
     `write ${written.toFixed(1)} KB in ${writes.toFixed(1)}`,
     `rss ${rss} MB, later ${rssLater} MB`,
+    `p50 ${p50.toFixed(0)} us`,
   ].join('  ');
 }
 
@@ -257,6 +279,15 @@ async function startYardstick(o, folder, vendorPort, part) {
   const env = { PORT: String(port), UPSTREAM: `http://127.0.0.1:${vendorPort}`, KEY: 'secret' };
   const program = await start(o, folder, [path.join(FOLDER, 'plain-gateway.mjs')], env, port);
   return { ...program, ...part, key: 'secret' };
+}
+
+/** Starts Portkey's gateway, which has none of the duties. */
+async function startPortkey(o, folder, vendorPort, part) {
+  const port = await freePort();
+  const args = [path.join(o.portkey, 'build', 'start-server.js'), '--headless', `--port=${port}`];
+  const program = await start(o, folder, args, { TRUSTED_CUSTOM_HOSTS: '127.0.0.1' }, port);
+  const headers = { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': `http://127.0.0.1:${vendorPort}/v1` };
+  return { ...program, ...part, key: 'secret', headers };
 }
 
 /** Starts the gateway with all duties enabled: key, plan, ledger on SQLite, access log, metrics. */
@@ -328,11 +359,16 @@ async function measure(programs, o) {
         'content-type': 'application/json',
         'content-length': program.bytes.length,
         authorization: `Bearer ${program.key}`,
+        ...program.headers,
       };
+      const startedMs = performance.now();
       const options = { port: program.port, path: program.path, method: 'POST', agent, headers };
       const request = http.request(options, (response) => {
         if (response.statusCode !== 200) program.failed += 1;
-        response.resume().on('end', resolve);
+        response.resume().on('end', () => {
+          program.times?.push(performance.now() - startedMs);
+          resolve();
+        });
       });
       request.on('error', () => {
         program.failed += 1;
@@ -352,7 +388,7 @@ async function measure(programs, o) {
     program.bytes = Buffer.from(JSON.stringify(program.body));
     await drive(program, Number(o.warm));
     await wait(SETTLE_MS);
-    Object.assign(program, { rounds: [], from: fs.statSync(program.log).size, io: ioOf(program.child.pid) });
+    Object.assign(program, { rounds: [], times: [], from: fs.statSync(program.log).size, io: ioOf(program.child.pid) });
   }
   for (let round = 0; round < Number(o.rounds); round += 1)
     for (const program of round % 2 ? programs.toReversed() : programs) {
@@ -369,6 +405,7 @@ async function measure(programs, o) {
     const io = ioOf(program.child.pid);
     Object.assign(program, {
       cpu: median(program.rounds),
+      p50: median(program.times) * 1e3,
       alloc: sum(1),
       old: sum(2),
       written: (io.bytes - program.io.bytes) / calls / 1e3,

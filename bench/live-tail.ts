@@ -48,31 +48,31 @@ try {
     return ((workedMs(pid) - before) * 1000) / CALLS;
   }
 
-  async function follow(): Promise<{ readonly told: () => number; end(): void }> {
+  async function follow(): Promise<{ readonly received: () => number; end(): void }> {
     const request = get(`${url}/api/core/admin/calls?follow=true`, { headers: { authorization: `Bearer ${admin}` } });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
-    let told = 0;
+    let received = 0;
     response.setEncoding('utf8').on('data', (text: string) => {
-      told += text.split('event: call').length - 1;
+      received += text.split('event: call').length - 1;
     });
-    return { told: () => told, end: () => request.destroy() };
+    return { received: () => received, end: () => request.destroy() };
   }
 
   for (let at = 0; at < 2; at += 1) await measure();
   const without: number[] = [];
-  const beside: number[] = [];
-  let told = 0;
+  const parallel: number[] = [];
+  let received = 0;
   for (let round = 0; round < Number(values.rounds); round += 1) {
     without.push(await measure());
     const reader = await follow();
-    beside.push(await measure());
-    told += reader.told();
+    parallel.push(await measure());
+    received += reader.received();
     reader.end();
   }
-  const more = beside.map((each, at) => each - (without[at] ?? 0));
+  const more = parallel.map((each, at) => each - (without[at] ?? 0));
   const share = (median(more) * RATE) / 10_000;
   process.stdout.write(
-    `| ${RATE} calls a second | without: ${median(without).toFixed(0)} µs a call | with a reader: ${median(beside).toFixed(0)} µs | more: ${median(more).toFixed(0)} µs (${more.map((each) => each.toFixed(0)).join(', ')}), ${share.toFixed(1)} % of a core | ${told} of ${CALLS * Number(values.rounds)} calls told |\n`,
+    `| ${RATE} calls a second | without: ${median(without).toFixed(0)} µs a call | with a reader: ${median(parallel).toFixed(0)} µs | more: ${median(more).toFixed(0)} µs (${more.map((each) => each.toFixed(0)).join(', ')}), ${share.toFixed(1)} % of a core | ${received} of ${CALLS * Number(values.rounds)} calls reported |\n`,
   );
 } finally {
   await installation.remove();

@@ -1,6 +1,6 @@
 import { type Generator, type Load, startGenerator } from './generator.ts';
 import { median } from './numbers.ts';
-import { cpuMicros, residentBytes } from './proc.ts';
+import { cpuMicros, memoryBytes } from './proc.ts';
 import { sleep } from './programs.ts';
 import { ratioOf } from './report.ts';
 import type { BenchRequest, Running, Target, Upstreams } from './targets/target.ts';
@@ -159,7 +159,7 @@ async function measureLoad(which: Case, gateway: Running, generator: Generator, 
       perSecond: count / seconds,
       p50: isChunks ? mark.chunkP50 : mark.requestP50,
       p99: isChunks ? mark.chunkP99 : mark.requestP99,
-      rssMb: residentBytes(gateway.pid) / 2 ** 20,
+      rssMb: memoryBytes(gateway.pid) / 2 ** 20,
     };
   });
 }
@@ -180,17 +180,17 @@ async function warmUp(load: Load, requests = WARM_UP): Promise<void> {
 async function measureAlone(which: Case, target: Target, upstreams: Upstreams, generator: Generator): Promise<Sample> {
   const gateway = await target.start(upstreams);
   try {
-    if (which.measures === 'boot') return { bootMs: gateway.bootMs, rssMb: residentBytes(gateway.pid) / 2 ** 20 };
+    if (which.measures === 'boot') return { bootMs: gateway.bootMs, rssMb: memoryBytes(gateway.pid) / 2 ** 20 };
     // Run some streams first: compiled code and filled pools do not belong to a stream's memory.
     await generator.run({ ...which, connections: 50 }, gateway, () => sleep(1000));
     await sleep(500);
-    const before = residentBytes(gateway.pid);
+    const before = memoryBytes(gateway.pid);
     return await generator.run(which, gateway, async (load) => {
       await load.mark();
       const after: number[] = [];
       for (const until = performance.now() + which.windowMs; performance.now() < until; ) {
         await sleep(250);
-        after.push(residentBytes(gateway.pid));
+        after.push(memoryBytes(gateway.pid));
       }
       const { chunkP50, chunkP99, errors } = await load.mark();
       if (errors.length > 0) throw new Error(`${which.id}: ${errors.join('; ')}`);

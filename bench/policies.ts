@@ -16,6 +16,7 @@ import { Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load-config.ts';
 import type { Principal } from '../contract/call.ts';
+import { Call } from '../core/calls/call.ts';
 import type { CallDeps } from '../core/calls/call-deps.ts';
 import { completeChat } from '../core/calls/chat.ts';
 import { createGeneration } from '../core/calls/generation.ts';
@@ -69,7 +70,7 @@ interface Subject {
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-policies-'));
 const log = createLogger({ level: 'silent', destination: new Writable() });
 const REQUEST = { model: 'echo', max_tokens: 50, messages: [{ role: 'user' as const, content: 'Hello there, you.' }] };
-const NOBODY: Principal = Object.freeze({ credential: 'key', userId: 'local', account: 'local', keyId: 'k' });
+const ANONYMOUS: Principal = Object.freeze({ credential: 'key', userId: 'local', account: 'local', keyId: 'k' });
 
 /** Starts a gateway without its server. */
 async function startSubject(name: string, store: string, set: object, known: string | undefined): Promise<Subject> {
@@ -101,16 +102,10 @@ async function startSubject(name: string, store: string, set: object, known: str
 }
 
 async function call(deps: CallDeps, credential: string | undefined): Promise<void> {
-  const principal = credential ? await authenticate(deps, credential) : NOBODY;
+  const principal = credential ? await authenticate(deps, credential) : ANONYMOUS;
   if (!principal) throw new Error('the key of the bench was refused');
-  const asked = {
-    operation: 'chat',
-    request: REQUEST,
-    stream: false,
-    findTargets: () => ({ targets: [{ provider: 'echo', model: 'echo' }] }),
-    caller: { requestId: 'req_bench', principal },
-  } as const;
-  await completeChat(deps, asked);
+  const targets = [{ provider: 'echo', model: 'echo' }];
+  await completeChat(deps, new Call(deps, 'chat', REQUEST, { requestId: 'req_bench', principal, targets }));
 }
 
 async function authenticate(deps: CallDeps, credential: string): Promise<Principal | undefined> {

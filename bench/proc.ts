@@ -12,8 +12,8 @@ export function cpuMicros(pid: number): number {
   return family(pid).reduce((sum, each) => sum + (scheduledMicros(each) ?? tickedMicros(each)), 0);
 }
 
-/** Resident memory of a process and its children, in bytes. */
-export function residentBytes(pid: number): number {
+/** RSS of a process and its children, in bytes. */
+export function memoryBytes(pid: number): number {
   return family(pid).reduce(
     (sum, each) => sum + Number(read(`/proc/${each}/statm`).split(' ')[1] ?? 0) * PAGE_BYTES,
     0,

@@ -138,7 +138,7 @@ async function fillLists(store: Store, count: number): Promise<void> {
 
 const MONTH = 'from=2026-10-01&to=2026-10-31';
 /** Measured reports, and the first page of every list. */
-const ASKED: Readonly<Record<string, string>> = {
+const PATHS: Readonly<Record<string, string>> = {
   'usage of the month by user': `/usage?by=user&${MONTH}`,
   'usage of the month by model': `/usage?by=model&${MONTH}`,
   'usage of the month by user and model': `/usage?by=user,model&${MONTH}`,
@@ -185,7 +185,7 @@ function workedSince(before: NodeJS.CpuUsage): number {
  * Measures a row of the table: name, time, CPU, and the longest block of the event loop. The block counts work of this
  * process alone, not of other processes on the same core.
  */
-async function measure(name: string, ask: () => Promise<unknown>): Promise<string> {
+async function measure(name: string, send: () => Promise<unknown>): Promise<string> {
   const times: number[] = [];
   const cpu: number[] = [];
   let longestMs = 0;
@@ -202,7 +202,7 @@ async function measure(name: string, ask: () => Promise<unknown>): Promise<strin
       if (!isDone) setImmediate(turn);
     };
     setImmediate(turn);
-    await ask();
+    await send();
     times.push(performance.now() - startedMs);
     cpu.push(workedSince(before));
     isDone = true;
@@ -227,17 +227,17 @@ async function measureStore(name: string, url: string, open: () => Promise<Store
     { level: 'silent' },
   );
   const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
-  const ask = async (at: string): Promise<void> => {
+  const send = async (at: string): Promise<void> => {
     const response = await gateway.get(`/api/core/admin${at}`, { authorization: `Bearer ${key}` });
     const text = await response.text();
     if (response.status !== 200) throw new Error(`${at}: ${response.status} ${text}`);
   };
   process.stdout.write(`| ${name} | ms | CPU | longest turn |\n|---|---|---|---|\n`);
   try {
-    for (const [what, at] of Object.entries(ASKED)) process.stdout.write(await measure(what, () => ask(at)));
+    for (const [what, at] of Object.entries(PATHS)) process.stdout.write(await measure(what, () => send(at)));
     const five = Array.from({ length: 5 }, () => '/calls?model=none');
     process.stdout.write(
-      await measure('five lists at once to a model that none was to', () => Promise.all(five.map(ask))),
+      await measure('five lists at once to a model that none was to', () => Promise.all(five.map(send))),
     );
   } finally {
     await gateway.stop();

@@ -134,11 +134,11 @@ async function startVendor() {
     for await (const part of request) parts.push(part);
     if (request.url.startsWith('/down')) return sendJson(response, { error: { message: 'overloaded' } }, 503);
     if (request.url.includes('audio/speech')) return response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(MP3);
-    const asked = JSON.parse(Buffer.concat(parts).toString() || '{}');
-    const head = { id: 'c1', created: 1, model: asked.model };
+    const body = JSON.parse(Buffer.concat(parts).toString() || '{}');
+    const head = { id: 'c1', created: 1, model: body.model };
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
-    if (asked.stream) return sendStream(response, head, usage);
-    const content = asked.response_format?.type === 'json_schema' ? '{"answer":"x"}' : 'Hello';
+    if (body.stream) return sendStream(response, head, usage);
+    const content = body.response_format?.type === 'json_schema' ? '{"answer":"x"}' : 'Hello';
     const message = { role: 'assistant', content, refusal: null };
     const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }];
     return sendJson(response, { ...head, object: 'chat.completion', choices, usage });

@@ -1,13 +1,15 @@
-import { execFile } from 'node:child_process';
+import { execFile, fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { promisify } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { parseDocument } from 'yaml';
 import { GROUP_NAMES, GROUPS, INSTANCE_NAME } from '../config/core-schema.ts';
-import { importPackage } from '../config/import-plugin.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { LOAD_TIMEOUT_MS } from '../config/deadline.ts';
+import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
+import { IS_SOURCE } from '../config/package-root.ts';
 import { type RawConfig, readRawConfig } from '../config/read.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import type { Plugin } from '../contract/plugin.ts';
@@ -41,10 +43,13 @@ const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall', 'prepare'] as c
 
 type Manifest = Readonly<Record<string, unknown>>;
 
+/** What a plugin declares, as data. */
+type Definition = Omit<Plugin, 'setup' | 'check' | 'isCredential' | 'secrets'>;
+
 interface Found {
   readonly name: string;
   readonly manifest: Manifest;
-  readonly plugin: Plugin;
+  readonly plugin: Definition;
   /** Facts about the package, shown before it is installed, by name. */
   readonly facts: Readonly<Record<string, string>>;
 }
@@ -100,7 +105,7 @@ function readOptions(text: unknown): Manifest {
 
 /**
  * Installs a package in a temporary folder and reads its metadata. Imports its code only if it declares itself a
- * plugin.
+ * plugin, and in a process without this one's environment and rights.
  */
 async function lookAt(spec: string): Promise<Found> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-add-'));
@@ -124,7 +129,7 @@ async function lookAt(spec: string): Promise<Found> {
         'cannot be used in a configuration',
         'The package name must begin with tollgate-plugin- or have a scope.',
       );
-    const plugin = await importPackage(name, folder).catch((error: Error) => {
+    const plugin = await readPlugin(name, folder).catch((error: Error) => {
       throw refuse(`cannot be used: ${error.message}`, 'Build a folder before you add it: npm run build.');
     });
     const facts = await factsOf({ name, manifest, plugin, spec, folder });
@@ -132,6 +137,50 @@ async function lookAt(spec: string): Promise<Found> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+const READER = fileURLToPath(new URL(IS_SOURCE ? './read-package.ts' : './read-package.js', import.meta.url));
+
+/** Rights of the process that reads a package: no child processes, no changes of files, no native code. The loader has a thread. */
+function readerRights(): readonly string[] {
+  // The loader of the sources needs all rights.
+  if (IS_SOURCE) return process.execArgv;
+  const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
+  return [flag, '--allow-fs-read=*', '--allow-worker', '--no-warnings'];
+}
+
+/** The other process has checked it. */
+function isDefinition(value: unknown): value is Definition {
+  return isObject(value) && typeof value['name'] === 'string';
+}
+
+/** Reads the definition of an installed package's plugin in a process of its own. */
+function readPlugin(name: string, folder: string): Promise<Definition> {
+  return new Promise((resolve, reject) => {
+    const child = fork(READER, [name, folder], {
+      cwd: folder,
+      env: {},
+      execArgv: [...readerRights()],
+      timeout: LOAD_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    child.on('error', reject);
+    child.on('message', (message) => {
+      const { plugin, problem } = isObject(message) ? message : {};
+      if (isDefinition(plugin)) resolve(plugin);
+      else reject(new Error(textOf(problem) ?? 'its definition cannot be read'));
+    });
+    child.on('exit', (_code, signal) =>
+      reject(
+        new Error(
+          signal === null
+            ? 'it ended the process that imported it'
+            : `its import did not finish within ${LOAD_TIMEOUT_MS / 1000} s`,
+        ),
+      ),
+    );
+  });
 }
 
 interface Staged extends Omit<Found, 'facts'> {
@@ -186,7 +235,7 @@ interface Target {
 }
 
 /** Returns the path of keys at which the configuration gets the plugin. Throws if that path is taken. */
-function placeFor({ kind, name }: Plugin, { raw, file }: Target, as: unknown): readonly string[] {
+function placeFor({ kind, name }: Definition, { raw, file }: Target, as: unknown): readonly string[] {
   const source = readFileSync(file, 'utf8');
   if (kind === 'store') {
     if (/(^|[{,\s])["']?store["']?\s*:/m.test(source))
@@ -238,7 +287,9 @@ async function install({ spec, raw: { baseDir }, file, found, place, value }: Wo
       writeFileSync(path.join(baseDir, 'package.json'), '{\n  "private": true\n}\n');
     await npm([...INSTALL, '--prefix', baseDir, spec], baseDir);
     writeFileSync(file, text);
-    await trySetUp(await loadConfig({ ...HERE, connect, configPath: file }), quietLog());
+    const loaded = await loadConfig({ ...HERE, connect, configPath: file });
+    assertSame(found, loaded, place);
+    await trySetUp(loaded, quietLog());
   } catch (error) {
     if (isNew)
       await npm(
@@ -249,6 +300,22 @@ async function install({ spec, raw: { baseDir }, file, found, place, value }: Wo
     const { hint } = error instanceof CliError ? error : { hint: 'Set its required options with --options.' };
     throw new CliError(`${found.name} was not added: ${describeError(error).join('\n')}`, EXIT.config, hint);
   }
+}
+
+/** Members of a definition that were shown before the operator agreed. */
+const SHOWN = ['name', 'kind', 'apiVersion', 'hosts', 'permissions', 'credentials', 'provides', 'requires'] as const;
+
+/** Refuses a plugin that declares something else than it did before it was installed. */
+function assertSame({ name, plugin }: Found, { config, plugins }: LoadedConfig, place: readonly string[]): void {
+  const at = [config.store, ...config.instances].findIndex(({ pointer }) => pointer === `/${place.join('/')}`);
+  const installed = plugins[at];
+  const other = installed && SHOWN.find((member) => !isDeepStrictEqual(installed[member], plugin[member]));
+  if (!installed || other === undefined) return;
+  throw new CliError(
+    `"${name}" declares other ${other} than before it was installed: ${JSON.stringify(installed[other] ?? null)}`,
+    EXIT.config,
+    'Do not use this package: its definition depends on where it runs.',
+  );
 }
 
 /** Saves a file's content. The result restores it, or removes the file if it did not exist. */

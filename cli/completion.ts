@@ -32,18 +32,18 @@ export const COMMON_FLAGS: readonly Flag[] = Object.freeze([
 ]);
 
 /** Position on the command line, by the words before it: `/keys/create`. */
-export interface Place {
+export interface CompletionPosition {
   readonly at: string;
   readonly flags: readonly Flag[];
   readonly below: readonly Word[];
 }
 
 /** Lists every position that can be completed; the first one is before all words. */
-export function placesOf(words: readonly Word[]): readonly Place[] {
+export function placesOf(words: readonly Word[]): readonly CompletionPosition[] {
   return [{ at: '', flags: [], below: words }, ...words.flatMap((word) => placesBelow(word, ''))];
 }
 
-function placesBelow(word: Word, parent: string): readonly Place[] {
+function placesBelow(word: Word, parent: string): readonly CompletionPosition[] {
   const at = `${parent}/${word.name}`;
   return [{ ...word, at }, ...word.below.flatMap((sub) => placesBelow(sub, at))];
 }
@@ -145,7 +145,10 @@ function placeWords(words: readonly Word[]): readonly Word[] {
     .map((word) => {
       const moved = commandsBelow(word.name).flatMap(({ now, was, summary }) => {
         const found = find(was);
-        return found ? [{ ...found, name: now.slice(word.name.length + 1), summary }] : [];
+        if (!found) return [];
+        // A list of the noun itself has no subcommands.
+        const below = found === word ? [] : found.below;
+        return [{ ...found, name: now.slice(word.name.length + 1), summary, below }];
       });
       const names = new Set(moved.map(({ name }) => name));
       return { ...word, below: [...word.below.filter(({ name }) => !names.has(name)), ...moved] };
@@ -156,7 +159,9 @@ type Row = Pick<CommandRow, 'name' | 'summary' | 'options' | 'subcommands'>;
 
 function coreWords(commands: readonly CommandRow[]): readonly Word[] {
   const readRow = ({ name, summary, options = [], subcommands = [] }: Row): Word => ({
-    ...{ name, summary, flags: options.map(([flags, about]) => readFlag(flags, about)) },
+    name,
+    summary,
+    flags: options.map(([flags, about]) => readFlag(flags, about)),
     below: subcommands.map(readRow),
   });
   const shells = Object.keys(SHELLS).map((name) => ({ name, summary: `for ${name}`, flags: [], below: [] }));
@@ -169,7 +174,10 @@ async function pluginWords(context: CommandContext): Promise<readonly Word[]> {
   await trySetUp(await loadFor(context), quietLog(), ({ registry }) => {
     for (const { value } of registry.commands.values()) {
       const readRow = ({ name, summary, options = [] }: Omit<typeof value, 'subcommands'>): Word => ({
-        ...{ name, summary, flags: options.map(({ flags, summary: about }) => readFlag(flags, about)), below: [] },
+        name,
+        summary,
+        flags: options.map(({ flags, summary: about }) => readFlag(flags, about)),
+        below: [],
       });
       words.push({ ...readRow(value), below: (value.subcommands ?? []).map(readRow) });
     }
@@ -213,7 +221,7 @@ complete -F _tollgate tollgate
 `;
 }
 
-function writePlace({ at, flags, below }: Place): string {
+function writePlace({ at, flags, below }: CompletionPosition): string {
   const parts = {
     words: below.map(({ name }) => name),
     flags: flags.flatMap(({ names }) => names),
@@ -264,7 +272,7 @@ fi
 `;
 }
 
-function writeZshPlace({ at, flags, below }: Place): string {
+function writeZshPlace({ at, flags, below }: CompletionPosition): string {
   const [values, files] = [namesTaking(flags, 'value'), namesTaking(flags, 'file')];
   const sets = [
     ...(below.length > 0 ? [`found=(${below.map(({ name, summary }) => quote(`${name}:${summary}`)).join(' ')})`] : []),

@@ -8,9 +8,9 @@ import type { ChatMessage } from '../contract/chat.ts';
 import { describeAge } from '../contract/model-ends.ts';
 import type { ProblemAt } from '../contract/pointers.ts';
 import { type TargetRow, targetRows } from '../contract/target-rows.ts';
-import { createId } from '../core/calls/call.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
+import { createId } from '../core/calls/ids.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
 import { targetsOfRequest } from '../models/catalog.ts';
 import { endingModels } from '../models/model-ends.ts';
@@ -35,18 +35,18 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   let left: readonly ProblemAt[] = [];
   let models: readonly ProblemAt[] = [];
   let unknown: readonly ProblemAt[] = [];
-  await trySetUp(loaded, quietLog(), ({ catalog, modelProblems, registry, loaded: { leftOut = [] } }) => {
+  await trySetUp(loaded, quietLog(), ({ catalog, modelProblems, registry, loaded: { omitted = [] } }) => {
     ending = endingModels(loaded, catalog);
     models = modelProblems.list();
     unknown = registry.unknownMembers.map(({ owner, message }) => ({
-      ...{ pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '', atKey: true, message },
+      pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '',
+      atKey: true,
+      message,
     }));
-    left = leftOut.map(({ instance: { pointer }, reason }) => ({
-      ...{
-        pointer,
-        atKey: true,
-        message: `is optional and cannot be set up, so the gateway starts without it: ${reason}`,
-      },
+    left = omitted.map(({ instance: { pointer }, reason }) => ({
+      pointer,
+      atKey: true,
+      message: `is optional and cannot be set up, so the gateway starts without it: ${reason}`,
     }));
   });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
@@ -218,7 +218,8 @@ async function describeTarget(
   const info = catalog.find(target.provider, target.model);
   const price = catalog.priceOf(target, info);
   const timeouts = deps.partsOf('chat').offers.get(target.provider)?.timeouts;
-  const facts = { request: {}, anotherWaits: of > 1, isSuspect: false };
+  const timeoutsOf = (stream: boolean) =>
+    timeoutsFor(timeouts, route?.timeouts, { request: {}, stream }, of > 1, false);
   const { shared } = deps.routing;
   const isOpen = shared && ((await shared.isOpen(name)) || (await shared.isOpen(target.provider)));
   return {
@@ -229,8 +230,8 @@ async function describeTarget(
     state: !catalog.isConfigured(target.provider) ? 'no key' : isOpen ? 'open' : 'closed',
     ...(price && { input: price.input, output: price.output }),
     ...(info?.contextWindow !== undefined && { context_window: info.contextWindow }),
-    first_token_ms: timeoutsFor(timeouts, route?.timeouts, { ...facts, stream: true }).firstTokenMs,
-    whole_ms: timeoutsFor(timeouts, route?.timeouts, { ...facts, stream: false }).firstByteMs,
+    first_token_ms: timeoutsOf(true).firstTokenMs,
+    whole_ms: timeoutsOf(false).firstByteMs,
   };
 }
 
@@ -261,7 +262,8 @@ export function noGatewayError(dataDir: string): CliError {
 export async function runStatus(context: CommandContext): Promise<void> {
   const replies = await callRunning(context, 'status');
   const rows = replies.map(({ pid, stores }) => ({
-    ...{ pid, processes: stores.length },
+    pid,
+    processes: stores.length,
     store: stores.find((state) => state !== 'ok') ?? 'ok',
   }));
   const lines = rows.map(({ pid, processes, store }) => `process ${pid}: ${processes} serving, store ${store}`);

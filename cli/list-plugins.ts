@@ -32,7 +32,10 @@ export async function listPlugins(context: CommandContext): Promise<void> {
   const rows = await Promise.all(
     reports.map(
       async ({ kind, name, plugin, isBuiltin, hosts, permissions, environment, routes, commands, problem }) => ({
-        ...{ kind, name, plugin, source: isBuiltin ? 'built in' : 'yours' },
+        kind,
+        name,
+        plugin,
+        source: isBuiltin ? 'built in' : 'yours',
         ...(await findOrigin(
           { kind, plugin, isBuiltin, ...(problem !== undefined && { problem }) },
           builtins,
@@ -42,7 +45,11 @@ export async function listPlugins(context: CommandContext): Promise<void> {
         hooks: order.flatMap(({ hook, plugins }) =>
           plugins.flatMap((owner, at) => (owner === name ? [{ hook, position: at + 1, of: plugins.length }] : [])),
         ),
-        ...{ routes, commands, hosts, permissions, environment },
+        routes,
+        commands,
+        hosts,
+        permissions,
+        environment,
         ...(running.length > 0 && { hook_counts: sumCounts(name, counted) }),
       }),
     ),

@@ -9,14 +9,21 @@ import type { CommandContext } from './io.ts';
 import { createProgramLog } from './program-log.ts';
 
 /** Loads the configuration of a command. */
-export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Place = HERE): Promise<LoadedConfig> {
-  return loadConfig({ connect, ...place, configPath: globals.config });
+export function loadFor(
+  { globals }: Pick<CommandContext, 'globals'>,
+  place: ConfigLocation = HERE,
+): Promise<LoadedConfig> {
+  const { loaded, ...input } = place;
+  return loaded ? Promise.resolve(loaded) : loadConfig({ connect, ...input, configPath: globals.config });
 }
 
 /** Folder, environment and secrets for finding the configuration. */
-export type Place = Pick<ConfigInput, 'cwd' | 'env' | 'secrets'>;
+export interface ConfigLocation extends Pick<ConfigInput, 'cwd' | 'env' | 'secrets'> {
+  /** Configuration from this location, if already loaded. */
+  readonly loaded?: LoadedConfig;
+}
 
-export const HERE: Place = { cwd: process.cwd(), env: process.env };
+export const HERE: ConfigLocation = { cwd: process.cwd(), env: process.env };
 
 /**
  * Runs work on a generation that never becomes ready: it has the configured store and plugins, but no port. A gateway
@@ -25,7 +32,7 @@ export const HERE: Place = { cwd: process.cwd(), env: process.env };
 export async function withGeneration<T>(
   context: Pick<CommandContext, 'globals'>,
   work: (generation: Generation) => Promise<T>,
-  place: Place = HERE,
+  place: ConfigLocation = HERE,
 ): Promise<T> {
   const log = createProgramLog({
     level: 'warn',

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { checkEnvironment, readEgress, readEnvironment } from '../config/egress.ts';
 import { isObject, parseJson } from '../contract/json.ts';
-import { createWay, fetchBy } from '../egress/way.ts';
+import { createProxyRoute, fetchBy } from '../egress/way.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import { isCount, isSafe, isWord, REQUEST_MS, readKept, type SignIn, withLock, writeKept } from './sign-in-file.ts';
+import { isCount, isSafe, isWord, REQUEST_MS, readStored, type SignIn, withLock, writeStored } from './sign-in-file.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 /**
@@ -27,9 +27,9 @@ export async function runLogin(context: CommandContext): Promise<void> {
   if (context.options['browser'] === true) openBrowser(begun.page, io.note);
   const signIn = await poll(url, metadata, begun);
   const former = await withLock(async () => {
-    const kept = await readKept();
-    await writeKept({ last: url, signIns: { ...kept.signIns, [url]: signIn } });
-    return kept.signIns[url];
+    const stored = await readStored();
+    await writeStored({ last: url, signIns: { ...stored.signIns, [url]: signIn } });
+    return stored.signIns[url];
   });
   if (former) await revoke(former).catch(() => undefined);
   const { email } = signIn;
@@ -53,15 +53,15 @@ export async function runLogout(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const url = await findGateway(context.args[0]);
   const signIn = await withLock(async () => {
-    const { last, signIns } = await readKept();
+    const { last, signIns } = await readStored();
     const { [url]: found, ...others } = signIns;
-    await writeKept({ ...(last !== undefined && last !== url && { last }), signIns: others });
+    await writeStored({ ...(last !== undefined && last !== url && { last }), signIns: others });
     return found;
   });
   if (!signIn) throw noSignIn(url);
   await revoke(signIn).catch(() =>
     io.note(
-      'The gateway did not respond. Its sign-in ends when it expires, or with "tollgate users sign-ins end" there.',
+      'The gateway did not respond. Its sign-in ends when it expires, or with "tollgate users sign-ins revoke" there.',
     ),
   );
   io.result({ url }, `signed out at ${url}`);
@@ -81,7 +81,7 @@ function readGateway(text: string): string {
 
 async function findGateway(given: string | undefined): Promise<string> {
   if (given !== undefined) return readGateway(given);
-  const { last, signIns } = await readKept();
+  const { last, signIns } = await readStored();
   const urls = Object.keys(signIns);
   if (last !== undefined) return last;
   const [only, ...others] = urls;
@@ -133,7 +133,8 @@ async function discover(url: string): Promise<Metadata> {
     if (!URL.canParse(endpoint) || new URL(endpoint).origin !== origin)
       throw new CliError(`the gateway at ${url} refers to another host for signing in`, EXIT.unexpected);
   return {
-    ...{ deviceEndpoint: device, tokenEndpoint: token },
+    deviceEndpoint: device,
+    tokenEndpoint: token,
     ...(typeof revocation === 'string' && { revocationEndpoint: revocation }),
   };
 }
@@ -197,28 +198,28 @@ async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, 
 /** Returns a sign-in with a fresh token. Only one of several processes renews it; the others use the stored result. */
 async function renewed(url: string, note: (text: string) => void): Promise<SignIn> {
   const isFresh = ({ renewAt }: SignIn): boolean => Date.now() < renewAt;
-  const found = (await readKept()).signIns[url];
+  const found = (await readStored()).signIns[url];
   if (!found) throw noSignIn(url);
   if (isFresh(found)) return found;
   return withLock(async () => {
-    const kept = await readKept();
-    const signIn = kept.signIns[url];
+    const stored = await readStored();
+    const signIn = stored.signIns[url];
     if (!signIn) throw noSignIn(url);
     if (isFresh(signIn)) return signIn;
     try {
       const next = await renew(url, signIn);
-      if (next) await writeKept({ ...kept, signIns: { ...kept.signIns, [url]: next } });
+      if (next) await writeStored({ ...stored, signIns: { ...stored.signIns, [url]: next } });
       if (next) return next;
     } catch (error) {
       if (Date.now() >= signIn.endsAt) throw error;
       note(`The token could not be renewed; it is valid until ${new Date(signIn.endsAt).toISOString()}.`);
       return signIn;
     }
-    const now = await readKept();
+    const now = await readStored();
     const { [url]: last, ...others } = now.signIns;
     // Another process renewed it although the lock failed, as on a network drive.
     if (last && last.refreshToken !== signIn.refreshToken) return last;
-    await writeKept({ ...now, signIns: others });
+    await writeStored({ ...now, signIns: others });
     throw new CliError(`the sign-in at ${url} has ended`, EXIT.signedOut, `Run: tollgate users login ${url}`);
   });
 }
@@ -243,7 +244,10 @@ function readTokens(
   const now = Date.now();
   const lifeMs = seconds * 1000;
   return {
-    ...{ accessToken, refreshToken, tokenEndpoint, endsAt: now + lifeMs },
+    accessToken,
+    refreshToken,
+    tokenEndpoint,
+    endsAt: now + lifeMs,
     renewAt: now + Math.max(lifeMs - AHEAD_MS, lifeMs / 2),
     ...(revocationEndpoint !== undefined && { revocationEndpoint }),
     ...(isWord(email) && { email }),
@@ -270,10 +274,12 @@ async function send(
   const env = (name: string): string | undefined => process.env[name];
   const [problem] = checkEnvironment(env);
   if (problem) throw new CliError(`login ${problem.message}`, EXIT.usage, problem.hint);
-  const way = createWay(readEgress({}, readEnvironment(env), { file: () => '' }));
+  const proxyRoute = createProxyRoute(readEgress({}, readEnvironment(env), { file: () => '' }));
   try {
-    const response = await fetchBy(way)(to, {
-      ...{ redirect: 'manual', signal: AbortSignal.timeout(REQUEST_MS), headers: { accept: 'application/json' } },
+    const response = await fetchBy(proxyRoute)(to, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(REQUEST_MS),
+      headers: { accept: 'application/json' },
       ...(form && { method: 'POST', body: new URLSearchParams(form) }),
     });
     const value = parseJson(await readBounded(response));

@@ -3,8 +3,9 @@ import { nearest } from '../contract/nearest.ts';
 import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
-import { loadFor, type Place, withGeneration } from './load.ts';
+import { type ConfigLocation, loadFor, withGeneration } from './load.ts';
 import { isBuiltIn, placeOf, showPlace } from './places.ts';
+import { allowPluginExits } from './plugin-exit.ts';
 
 /** Lists the commands of configured plugins, with their plugin, for the help and to recognize a word as a command. */
 export async function listPluginCommands(
@@ -45,7 +46,7 @@ export async function runPluginCommand(
   name: string,
   words: readonly string[],
   context: CommandContext,
-  place?: Place,
+  place?: ConfigLocation,
 ): Promise<void> {
   await withGeneration(
     context,
@@ -122,6 +123,7 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
       checkValues(options);
       const io = createIo(context.terminal, json);
       const actor = { via: 'cli', userId: systemUser() } as const;
+      allowPluginExits();
       const code = await row.run({ args, options, io, signal: interrupt.signal, actor });
       if (code) context.terminal.exitWith?.(code);
     } finally {

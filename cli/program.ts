@@ -2,8 +2,9 @@ import { Command, Help } from 'commander';
 import { VERSION } from '../config/package-root.ts';
 import { type CommandRow, createTerminal, reportFailure, type Terminal } from './io.ts';
 import { GROUPS, isFirstLevel, OTHERS, resolveWords, showPlace } from './places.ts';
+import { watchPluginExits } from './plugin-exit.ts';
 
-const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] as const;
+const PORT = ['--port <number>', 'replaces server.port; 0 selects a free port'] as const;
 const HOST = ['--host <address>', 'replaces server.host'] as const;
 
 const EXCHANGES = [
@@ -69,7 +70,7 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     options: [
       ['--out <folder>', 'where to write the configuration; default: here'],
-      ['--force', 'replace files that exist'],
+      ['--force', 'overwrite existing files'],
     ],
     load: async () => (await import('./import/index.ts')).runImport,
   },
@@ -77,7 +78,7 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'init',
     summary: 'Write a configuration into this folder',
     options: [
-      ['--force', 'replace files that exist'],
+      ['--force', 'overwrite existing files'],
       ['--client <name>', 'print the settings of a client, such as codex; write nothing'],
     ],
     load: async () => (await import('./init.ts')).run,
@@ -105,13 +106,13 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'token',
-    summary: 'Print a valid access token of that sign-in',
+    summary: 'Print a valid access token of the sign-in',
     args: [['[url]', 'the address of the gateway; default: that of the last login']],
     load: async () => (await import('./login.ts')).runToken,
   },
   {
     name: 'logout',
-    summary: 'End that sign-in',
+    summary: 'Sign out and revoke the token',
     args: [['[url]', 'the address of the gateway; default: that of the last login']],
     load: async () => (await import('./login.ts')).runLogout,
   },
@@ -149,7 +150,7 @@ export const COMMANDS: readonly CommandRow[] = [
         options: [
           ['--as <name>', 'the name in the configuration; default: that of the plugin'],
           ['--options <json>', 'the options of the plugin'],
-          ['--yes', 'do not ask'],
+          ['--yes', 'skip the confirmation'],
         ],
         load: async () => (await import('./add-plugin.ts')).runAdd,
       },
@@ -237,6 +238,7 @@ export async function runProgram(): Promise<void> {
     process.exit();
   });
   process.stderr.on('error', () => undefined);
+  watchPluginExits(terminal);
 
   const program = new Command('tollgate')
     .description('A self-hosted gateway for language models.')

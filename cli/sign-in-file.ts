@@ -19,7 +19,7 @@ export interface SignIn {
 }
 
 /** Content of the file: sign-ins by gateway address, and the last one used. */
-interface Kept {
+interface StoredSignIn {
   readonly last?: string;
   readonly signIns: Readonly<Record<string, SignIn>>;
 }
@@ -52,7 +52,7 @@ function folderOfUser(): string {
 const FILE = 'sign-ins.json';
 
 /** Reads the file; empty if it is missing. */
-export async function readKept(): Promise<Kept> {
+export async function readStored(): Promise<StoredSignIn> {
   const file = path.join(folderOfUser(), FILE);
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
@@ -84,12 +84,12 @@ function isSignIn(value: unknown): value is SignIn {
 }
 
 /** Replaces the file atomically; only this user may read it. */
-export async function writeKept(kept: Kept): Promise<void> {
+export async function writeStored(stored: StoredSignIn): Promise<void> {
   const folder = folderOfUser();
   const next = path.join(folder, `${FILE}.${randomUUID()}`);
   const handle = await open(next, 'wx', 0o600);
   try {
-    await handle.writeFile(`${JSON.stringify(kept, undefined, 2)}\n`);
+    await handle.writeFile(`${JSON.stringify(stored, undefined, 2)}\n`);
     await handle.sync();
   } finally {
     await handle.close();

@@ -4,6 +4,7 @@ import path from 'node:path';
 import Keyv from 'keyv';
 import type { LoadedConfig } from '../config/load-config.ts';
 import { GatewayError } from '../contract/errors.ts';
+import { describeAge } from '../contract/model-ends.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { ProblemAt } from '../contract/pointers.ts';
 import type { AccountDocuments, Counters, Ledger, Sets, Store } from '../contract/store.ts';
@@ -13,7 +14,7 @@ import { InnerRequests } from '../core/http/inner-requests.ts';
 import { Lifecycle } from '../core/http/lifecycle.ts';
 import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
-import { Kept } from '../core/plugins/foundation.ts';
+import { PluginState } from '../core/plugins/foundation.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { setUpIsolated } from '../core/plugins/registry.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
@@ -74,14 +75,16 @@ export async function run(context: CommandContext): Promise<void> {
     loaded,
     log,
     ...(worker !== undefined && { gatherer: createWorkerGatherer(), listener: createWorkerListener() }),
-    ...{ ...listenAt, ...readExchangeOptions(options) },
+    ...listenAt,
+    ...readExchangeOptions(options),
   });
   const reloads =
     worker === undefined
       ? await startReloads(context, {
-          ...{ loaded, log },
+          loaded,
+          log,
           swap: gateway.use,
-          note: gateway.noteReload,
+          note: gateway.recordReload,
           audit: gateway.audit,
           routing: gateway.routing,
           processStates: gateway.processStates,
@@ -147,7 +150,7 @@ interface UncaughtErrors {
   onCrash: (error: unknown) => void;
 }
 
-/** From here on uncaught errors are logged. Those of a plugin carry its name, and the gateway continues. */
+/** Logs uncaught errors from here on. An error of a plugin carries its name, and the gateway continues. */
 function watchUncaughtErrors(loaded: LoadedConfig, log: Log): UncaughtErrors {
   const uncaught: UncaughtErrors = {
     onCrash(error) {
@@ -240,6 +243,7 @@ export function formatBanner(
   const lines = [
     `${colors.bold('Tollgate')} listens on ${colors.cyan(gateway.url)}  (API docs: ${gateway.url}/docs)`,
     `  config     ${file}`,
+    `  prices     of ${describeAge(gateway.models.tableDate())}`,
     `  providers  ${ready.join(', ') || 'none ready'}${waiting.length > 0 ? `; without a key: ${waiting.join(', ')}` : ''}`,
     ...(workers > 1 ? [`  workers    ${workers}`] : []),
     ...[...new Set(ending.map(({ message }) => message))].map((message) => `  warning    the configuration ${message}`),
@@ -294,7 +298,11 @@ export async function trySetUp(
   const dataDir = await mkdtemp(path.join(os.tmpdir(), 'tollgate-check-'));
   const egress = openEgress(log);
   const foundation = {
-    ...{ egress, log, kept: new Kept(), gatherer: createLocalGatherer(), storeWatch: { watchers: [] } },
+    egress,
+    log,
+    state: new PluginState(),
+    gatherer: createLocalGatherer(),
+    storeWatch: { watchers: [] },
     store: createAbsentStore(loaded.config.store.plugin),
     close: () => egress.upstream.close(),
   };
@@ -335,7 +343,7 @@ function createAbsentStore(kind: string): Store {
     ledger: refuseAll<Ledger>(),
     sets: refuseAll<Sets>(),
     counters: refuseAll<Counters>(),
-    kept: () => refuseAll<AccountDocuments>(),
+    stored: () => refuseAll<AccountDocuments>(),
     health: refuse,
     close: () => Promise.resolve(),
   };

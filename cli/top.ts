@@ -190,11 +190,14 @@ function createReader(generation: Generation): () => Promise<TopReport> {
     return {
       at: new Date(now).toISOString(),
       gateways: statuses.map(({ pid, stores }) => ({
-        ...{ pid, processes: stores.length },
+        pid,
+        processes: stores.length,
         store: stores.find((each) => each !== 'ok') ?? 'ok',
       })),
       in_flight: state.retries.live,
-      ...{ calls, ...slow, targets: targetRows(state) },
+      calls,
+      ...slow,
+      targets: targetRows(state),
       ...(problem !== undefined && { problem }),
     };
   };
@@ -218,8 +221,10 @@ function figuresOf(calls: readonly CallRow[], now: number): CallFigures {
   const recent = calls.filter(({ at }) => at > oldest).length;
   return {
     per_second: Math.round((recent / Math.max(1, (now - oldest) / 1000)) * 10) / 10,
-    ...{ count: calls.length, failed: calls.filter(({ outcome }) => outcome === 'error').length },
-    ...{ p50_ms: quantileOf(took, 0.5), p95_ms: quantileOf(took, 0.95) },
+    count: calls.length,
+    failed: calls.filter(({ outcome }) => outcome === 'error').length,
+    p50_ms: quantileOf(took, 0.5),
+    p95_ms: quantileOf(took, 0.95),
   };
 }
 
@@ -252,9 +257,13 @@ async function readSlowly(
 function describeFailure(call: CallRow): FailureRow {
   const { at, userId, provider, model, requested, outcome, errorCode, errorMessage, requestId } = call;
   return {
-    ...{ at: new Date(at).toISOString(), user: userId, outcome },
+    at: new Date(at).toISOString(),
+    user: userId,
+    outcome,
     target: outcome === 'refused' ? (requested ?? model) : `${provider}/${model}`,
-    ...{ code: errorCode ?? '', message: errorMessage ?? '', request_id: requestId },
+    code: errorCode ?? '',
+    message: errorMessage ?? '',
+    request_id: requestId,
   };
 }
 
@@ -263,8 +272,12 @@ async function readBudgets({ registry }: Generation): Promise<readonly BudgetRow
   const near = registry.commands.get('budgets')?.value.subcommands?.find(({ name }) => name === 'near');
   let found: unknown;
   const io = {
-    ...{ json: true, isTerminal: false, table: () => '', note: () => undefined },
-    ...{ write: () => undefined, read: () => Promise.resolve('') },
+    json: true,
+    isTerminal: false,
+    table: () => '',
+    note: () => undefined,
+    write: () => undefined,
+    read: () => Promise.resolve(''),
     result: (value: unknown) => {
       found = value;
     },
@@ -273,7 +286,13 @@ async function readBudgets({ registry }: Generation): Promise<readonly BudgetRow
   await near?.run({ args: [], options: {}, io, signal: new AbortController().signal, actor });
   const rows = isObject(found) && Array.isArray(found['data']) ? (found['data'] as readonly BudgetRow[]) : [];
   return rows.slice(0, MAX_BUDGETS).map(({ budget, of, whose, used, amount_usd, spent_usd, resets_at }) => ({
-    ...{ budget, of, whose, used, amount_usd, spent_usd, resets_at },
+    budget,
+    of,
+    whose,
+    used,
+    amount_usd,
+    spent_usd,
+    resets_at,
   }));
 }
 

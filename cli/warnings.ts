@@ -31,7 +31,8 @@ export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trus
 export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Date.now()): readonly ProblemAt[] {
   if (tls === undefined) return [];
   return describeTerm(tls.cert, 'clients reject it', now).map((message) => ({
-    ...{ pointer: '/server/tls/cert', message },
+    pointer: '/server/tls/cert',
+    message,
     hint: 'Replace it and reload.',
   }));
 }
@@ -44,7 +45,8 @@ export function egressWarnings(instances: GatewayConfig['instances'], now = Date
     const { cert } = egress?.tls ?? {};
     if (cert === undefined) return [];
     return describeTerm(cert, 'servers reject it', now).map((message) => ({
-      ...{ pointer: `${pointer}/tls/cert`, message },
+      pointer: `${pointer}/tls/cert`,
+      message,
       hint: 'Replace it and reload.',
     }));
   });

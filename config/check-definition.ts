@@ -31,31 +31,36 @@ export function findMistakes(value: unknown, shape: Shape, at = ''): readonly Mi
 }
 
 function findInMembers(value: object, { members, isClass = false }: Members, at: string): readonly Mistake[] {
-  const known = Object.keys(members);
+  const mistakes: Mistake[] = [];
   const isInstance = isClass && ![Object.prototype, null].includes(Object.getPrototypeOf(value) as object | null);
-  const mistakes = Object.keys(value).flatMap((name): readonly Mistake[] => {
-    if (isInstance || Object.hasOwn(members, name)) return [];
+  for (const name of Object.keys(value)) {
+    if (isInstance || Object.hasOwn(members, name)) continue;
+    const known = Object.keys(members);
     const near = didYouMean(name, known, 1);
     const place = at === '' ? '' : ` in "${at}"`;
-    return [
-      {
-        message: `has the unknown member "${name.slice(0, MAX_TEXT)}"${place}`,
-        hint: [near, `Members are: ${known.join(', ')}.`].filter(Boolean).join(' '),
-        isForeign: near === undefined,
-      },
-    ];
-  });
-  for (const [name, shape] of Object.entries(members))
-    mistakes.push(...findMistakes((value as Readonly<Record<string, unknown>>)[name], shape, join(at, name)));
+    mistakes.push({
+      message: `has the unknown member "${name.slice(0, MAX_TEXT)}"${place}`,
+      hint: [near, `Members are: ${known.join(', ')}.`].filter(Boolean).join(' '),
+      isForeign: near === undefined,
+    });
+  }
+  // Members in the order of the table; an absent one costs nothing.
+  for (const name of Object.keys(members)) {
+    const member = (value as Readonly<Record<string, unknown>>)[name];
+    const shape = members[name];
+    if (member !== undefined && shape !== undefined) mistakes.push(...findMistakes(member, shape, join(at, name)));
+  }
   return mistakes;
 }
 
 /** Returns the mistakes of the closest alternative: the one with the value's type. */
 function findEither(value: unknown, shapes: readonly Shape[], at: string): readonly Mistake[] {
-  const found = shapes.map((shape) => findMistakes(value, shape, at));
-  if (found.some((mistakes) => mistakes.length === 0)) return [];
-  const own = shapes.findIndex((shape) => typeOf(shape) === (Array.isArray(value) ? 'list' : typeof value));
-  return found[Math.max(own, 0)] ?? [];
+  const type = Array.isArray(value) ? 'list' : typeof value;
+  const own = shapes.find((shape) => typeOf(shape) === type) ?? shapes[0];
+  const mistakes = own === undefined ? [] : findMistakes(value, own, at);
+  if (mistakes.length === 0) return mistakes;
+  const fitsOther = shapes.some((shape) => shape !== own && findMistakes(value, shape, at).length === 0);
+  return fitsOther ? [] : mistakes;
 }
 
 function typeOf(shape: Shape): string {

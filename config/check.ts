@@ -365,7 +365,9 @@ function checkTags(tags: unknown): readonly ProblemAt[] {
     if (!TAG_NAME.test(name))
       return [
         {
-          ...{ pointer, atKey: true, message: 'is not a valid tag name' },
+          pointer,
+          atKey: true,
+          message: 'is not a valid tag name',
           hint: 'Use 1 to 32 of a-z, 0-9, "_" and "-", and begin with a letter.',
         },
       ];
@@ -373,7 +375,8 @@ function checkTags(tags: unknown): readonly ProblemAt[] {
       typeof value === 'string' && !TAG_VALUE.test(value)
         ? [
             {
-              ...{ pointer: childPointer(pointer, String(index)), message: 'is not a valid tag value' },
+              pointer: childPointer(pointer, String(index)),
+              message: 'is not a valid tag value',
               hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit. Separate tags with commas. Use `name: "*"` to accept any value.',
             },
           ]

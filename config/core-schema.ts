@@ -140,7 +140,7 @@ export const CORE_PROPERTIES = Object.freeze({
     type: 'object',
     default: {},
     description:
-      'Aliases: a name for one `provider/model`, an ordered list of them, or a map with `targets` and rules. A trailing `*` matches names with that prefix; in targets, `*` is the name.',
+      'Aliases: a name for one `provider/model`, a list of them, or a map with `targets` and rules. A trailing `*` matches a prefix; in targets, `*` is the name.',
     additionalProperties: {
       anyOf: [TARGET, { type: 'array', minItems: 1, maxItems: 16, items: TARGET }, ROUTE_SCHEMA],
     },

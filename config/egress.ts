@@ -152,7 +152,9 @@ function parseProxy(text: string): ProxyAddress | string {
   try {
     const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
     return {
-      ...{ isTls, hostname: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (isTls ? 443 : 80)) },
+      isTls,
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port || (isTls ? 443 : 80)),
       ...(pair !== ':' && { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }),
     };
   } catch {

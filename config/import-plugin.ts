@@ -6,6 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject } from '../contract/json.ts';
 import { didYouMean } from '../contract/nearest.ts';
 import type { Plugin, PluginKind } from '../contract/plugin.ts';
+import { LOAD_TIMEOUT_MS, within } from './deadline.ts';
 import { CODE_ROOT, IS_SOURCE, PACKAGE_ROOT, VERSION } from './package-root.ts';
 import { assertPlugin, PluginImportError } from './plugin-definition.ts';
 
@@ -159,9 +160,9 @@ interface Semver {
 
 async function load(url: string, spec: string, isBuiltin: boolean, importFile?: ImportFile): Promise<unknown> {
   try {
-    const isFile = !isBuiltin && url.startsWith('file:');
-    const given = isFile ? await importFile?.(fileURLToPath(url)) : undefined;
-    const module: Readonly<Record<string, unknown>> = given ?? (await importModule(url, isBuiltin));
+    const module = isBuiltin
+      ? await importModule(url, isBuiltin)
+      : await within(importOther(url, importFile), LOAD_TIMEOUT_MS, tooSlow);
     const exported = module['default'];
     return isObjectOrArray(exported) && isObjectOrArray(exported['default']) ? exported['default'] : exported;
   } catch (error) {
@@ -169,6 +170,18 @@ async function load(url: string, spec: string, isBuiltin: boolean, importFile?: 
     const at = writePlace((await placeOfSyntaxError(error, url)) ?? placeOfError(error));
     throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}${at}`, undefined, error);
   }
+}
+
+/** Imports a third-party module. */
+async function importOther(url: string, importFile?: ImportFile): Promise<Readonly<Record<string, unknown>>> {
+  const given = url.startsWith('file:') ? await importFile?.(fileURLToPath(url)) : undefined;
+  return given ?? (await importModule(url, false));
+}
+
+function tooSlow(): Error {
+  return new Error(
+    `its import did not finish within ${LOAD_TIMEOUT_MS / 1000} s; a top-level "await" of it or of a package that it imports does not end`,
+  );
 }
 
 /** Finds the position of a syntax error. Node prints it on the terminal alone, and the stack holds the importer. */

@@ -27,11 +27,11 @@ export interface LoadedConfig {
   /** Imported plugins: the store's, then one per `config.instances`, in the same order. */
   readonly plugins: readonly Plugin[];
   /** Former instances of the configuration that could not be set up and are not required. */
-  readonly leftOut?: readonly LeftOut[];
+  readonly omitted?: readonly OmittedInstance[];
 }
 
 /** Instance that was omitted from a configuration. */
-export interface LeftOut {
+export interface OmittedInstance {
   readonly instance: PluginInstance;
   /** Reason for operators. */
   readonly reason: string;
@@ -104,8 +104,16 @@ async function readRaw({ config, ...input }: ConfigInput & GivenConfig): Promise
   const { cwd: baseDir, env, secrets = [] } = input;
   const whole = inheritDefaults({ store: 'memory:', ...value } as RawConfig['value']);
   return Object.freeze({
-    ...{ file, isDefault: false, baseDir, value: whole, positions: new Map(), env, problems, files: [] },
-    ...{ texts: new Map<string, string>(), secrets: new Map(secrets) },
+    file,
+    isDefault: false,
+    baseDir,
+    value: whole,
+    positions: new Map(),
+    env,
+    problems,
+    files: [],
+    texts: new Map<string, string>(),
+    secrets: new Map(secrets),
   });
 }
 
@@ -183,7 +191,9 @@ async function tryImport(ref: NamedInstance, options: Omit<ImportOptions, 'kind'
 /** Placeholder for an optional plugin whose import failed: it accepts any options, and its set-up throws the reason. */
 function standIn({ kind, plugin: name }: NamedInstance, reason: PluginImportError): Plugin {
   return {
-    ...{ name, kind, apiVersion: 1 },
+    name,
+    kind,
+    apiVersion: 1,
     setup() {
       throw new TypeError([`${reason.message}.`, reason.hint].filter(Boolean).join(' '), { cause: reason });
     },
@@ -283,7 +293,9 @@ function findConflicts(
 function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly ProblemAt[] {
   const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some((plugin) => meets(plugin, needed)));
   return missing.map((needed) => ({
-    ...{ pointer, atKey: true, message: `needs "${needed}", which no configured plugin provides` },
+    pointer,
+    atKey: true,
+    message: `needs "${needed}", which no configured plugin provides`,
     hint: 'Add that plugin to the configuration.',
   }));
 }

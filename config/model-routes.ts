@@ -172,10 +172,15 @@ export function readModelRoute(alias: AliasValue): ModelRoute {
   } = value;
   return {
     targets: targets.map((target) => ({
-      ...{ weight: 1, order: 1, onlyWhenCheaper: false },
+      weight: 1,
+      order: 1,
+      onlyWhenCheaper: false,
       ...(typeof target === 'string' ? { to: target } : target),
     })),
-    ...{ strategy, sticky, timeouts: readClocks(timeouts), resume },
+    strategy,
+    sticky,
+    timeouts: readClocks(timeouts),
+    resume,
     ...(onOverflow !== undefined && { onOverflow }),
     ...(hedge && { hedge: readHedge(hedge) }),
   };

@@ -75,13 +75,13 @@ export interface Position {
 }
 
 /** Position of a key and of its value; list items have no key. */
-export interface Place {
+export interface KeyPosition {
   readonly key?: Position;
   readonly value: Position;
 }
 
 /** Positions in a file, by JSON pointer. */
-export type Positions = ReadonlyMap<string, Place>;
+export type Positions = ReadonlyMap<string, KeyPosition>;
 
 /** Parse error: the text does not match its extension. */
 export class SourceError extends Error {

@@ -12,7 +12,15 @@ import { type EgressRules, readEgress, readEnvironment } from './egress.ts';
 import { createLookup, type Lookup, type SecretText, type SecretTexts } from './interpolate.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
-import { ConfigError, displayPath, linesOf, type Place, type Positions, type Source, SourceError } from './problems.ts';
+import {
+  ConfigError,
+  displayPath,
+  type KeyPosition,
+  linesOf,
+  type Positions,
+  type Source,
+  SourceError,
+} from './problems.ts';
 import { mapLeaves } from './schema-at.ts';
 import { type Environment, envFiles, loadEnv, parseFile, parseYaml, toPlain } from './sources.ts';
 import { readTls } from './tls.ts';
@@ -33,7 +41,7 @@ const SEARCH_PLACES: readonly string[] = Object.freeze([
 const LIKELY =
   /^(\.config\/tollgate(\.config)?\.\w+|tollgate\.config\.\w+|tollgate\.(ya?ml|json[5c]?|toml)|\.tollgaterc(\.\w+)?)$/i;
 
-type PlaceEntry = readonly [pointer: string, place: Place];
+type PlaceEntry = readonly [pointer: string, place: KeyPosition];
 
 export interface ConfigInput {
   /** Folder to search, and base of a relative `configPath`. Absolute. */
@@ -90,8 +98,16 @@ export async function readRawConfig({ cwd, env: given, configPath, secrets = [] 
   const merged = isDefault ? value : inheritDefaults(value);
   const files = [file, ...imported, ...envFiles([baseDir, cwd])];
   return Object.freeze({
-    ...{ file: name, isDefault, baseDir, value: merged, positions, env, problems, files },
-    ...{ texts: new Map<string, string>(), secrets: new Map(secrets) },
+    file: name,
+    isDefault,
+    baseDir,
+    value: merged,
+    positions,
+    env,
+    problems,
+    files,
+    texts: new Map<string, string>(),
+    secrets: new Map(secrets),
   });
 }
 

@@ -12,12 +12,20 @@ export const CREDENTIAL_SHAPES: readonly RegExp[] = Object.freeze([
   /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
 ]);
 
-/** Creates a function that removes these secrets, and everything that looks like a credential, from texts. */
-export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
+/** Creates a function that removes these secrets from texts. */
+export function createSecretFilter(listSecrets: () => readonly string[]): (text: string) => string {
   let own: RegExp | null | undefined;
   return (text) => {
     if (own === undefined) own = secretPattern(listSecrets(), 'g');
-    let shown = own ? text.replace(own, REDACTED) : text;
+    return own ? text.replace(own, REDACTED) : text;
+  };
+}
+
+/** Creates a function that removes these secrets, and everything that looks like a credential, from texts. */
+export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
+  const filter = createSecretFilter(listSecrets);
+  return (text) => {
+    let shown = filter(text);
     for (const shape of CREDENTIAL_SHAPES) shown = shown.replace(shape, REDACTED);
     return shown;
   };

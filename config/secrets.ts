@@ -4,6 +4,7 @@ import { nearest } from '../contract/nearest.ts';
 import type { Log, Plugin } from '../contract/plugin.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { coreOptionsOf } from './core-schema.ts';
+import { LOAD_TIMEOUT_MS, within } from './deadline.ts';
 import { checkEgress, hostsOf, readEgress, readEnvironment } from './egress.ts';
 import { type ImportOptions, importPlugin } from './import-plugin.ts';
 import { listInstances, type RawInstance } from './instances.ts';
@@ -41,8 +42,14 @@ export async function fillSecrets(raw: RawConfig, options: SecretsOptions): Prom
     names.map(async (name) => {
       const own = wanted.filter((reference) => nameOf(reference) === name);
       const reader = await openManager(name, managers, raw, options);
+      // After one timeout, the manager's other secrets are not awaited.
+      let late: string | undefined;
+      const onLate = (): Error => {
+        late = `needs the secret manager "${name}", which did not respond within ${LOAD_TIMEOUT_MS / 1000} s`;
+        return new Error(`no response within ${LOAD_TIMEOUT_MS / 1000} s`);
+      };
       for (const reference of own.slice(0, MAX_SECRETS))
-        raw.secrets.set(reference, await readSecret(reader, reference, name));
+        raw.secrets.set(reference, await readSecret(late ?? reader, reference, name, onLate));
       for (const reference of own.slice(MAX_SECRETS))
         raw.secrets.set(reference, { problem: `exceeds the limit of ${MAX_SECRETS} secrets of "${name}"` });
     }),
@@ -113,7 +120,10 @@ async function openManager(
 
 /** There is no log yet; failures are reported as configuration problems. */
 const SILENT: Log = Object.freeze({
-  ...{ debug() {}, info() {}, warn() {}, error() {} },
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
   child: () => SILENT,
 });
 
@@ -138,11 +148,16 @@ function readOptions({ value, pointer, kind, plugin: name }: RawInstance, plugin
   return { config, rules: readEgress(own, readEnvironment(lookup.env), lookup) };
 }
 
-async function readSecret(reader: SecretsReader | string, reference: string, manager: string): Promise<SecretText> {
+async function readSecret(
+  reader: SecretsReader | string,
+  reference: string,
+  manager: string,
+  onLate: () => Error,
+): Promise<SecretText> {
   if (typeof reader === 'string') return { problem: reader };
   const fail = (why: string): SecretText => ({ problem: `needs the secret \${${reference}}, which ${why}` });
   try {
-    const { text, againMs } = await reader.read(reference.slice(manager.length + 1));
+    const { text, againMs } = await within(reader.read(reference.slice(manager.length + 1)), LOAD_TIMEOUT_MS, onLate);
     if (typeof text !== 'string' || text === '') return fail('is empty');
     if (Buffer.byteLength(text) > MAX_SECRET_BYTES) return fail(`is larger than ${MAX_SECRET_BYTES / 1024} KiB`);
     return { text, ...(againMs !== undefined && againMs > 0 && { againMs }) };

@@ -21,7 +21,7 @@ import {
   ConfigError,
   createLocator,
   displayPath,
-  type Place,
+  type KeyPosition,
   type Position,
   type Source,
   SourceError,
@@ -69,7 +69,7 @@ function describeSyntax({ expected, offset, message }: JsonError, text: string):
 /** Maximum repetitions of one anchor, so that a few lines cannot expand to gigabytes. */
 const MAX_ALIASES = 100;
 
-type Places = Map<string, Place>;
+type PlaceList = Map<string, KeyPosition>;
 
 /** Parses YAML 1.2 (with `<<` merges); throws a {@link SourceError} with every syntax error. */
 export function parseYaml(text: string): Source {
@@ -86,7 +86,7 @@ export function parseYaml(text: string): Source {
       document.errors.map(({ pos, message }) => ({ ...locate(pos[0]), message: sentence(message) })),
     );
   }
-  const positions: Places = new Map();
+  const positions: PlaceList = new Map();
   if (document.contents) collect(document.contents, '', locate, positions);
   try {
     return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), positions };
@@ -109,7 +109,7 @@ function explainUnquoted(text: string, { pos }: YAMLError, locate: (offset: numb
   };
 }
 
-function collect(node: Node, pointer: string, locate: (offset: number) => Position, places: Places): void {
+function collect(node: Node, pointer: string, locate: (offset: number) => Position, places: PlaceList): void {
   if (!places.has(pointer)) places.set(pointer, { value: locate(node.range?.[0] ?? 0) });
   if (isAlias(node)) return;
   if (isMap(node)) {

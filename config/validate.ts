@@ -4,6 +4,7 @@ import { isObject, type Schema } from '../contract/json.ts';
 import { didYouMean } from '../contract/nearest.ts';
 import { childPointer, formatPath, type ProblemAt, pointerKeys } from '../contract/pointers.ts';
 import { FORMATS } from '../contract/schema-formats.ts';
+import { bareDurationMeanings } from '../contract/units.ts';
 import { createAjv, createValidatorFinder, type SettingsContext } from './ajv.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
@@ -58,11 +59,9 @@ export function validateValue(
     const reason = error instanceof Error ? error.message : String(error);
     return [
       {
-        ...{
-          pointer,
-          atKey: true,
-          message: `has the plugin "${plugin}", whose configSchema is invalid: ${reason}`,
-        },
+        pointer,
+        atKey: true,
+        message: `has the plugin "${plugin}", whose configSchema is invalid: ${reason}`,
         hint: 'Correct it in the plugin. It must be JSON Schema 2020-12, with "secret" and the formats of docs/plugins.md.',
       },
     ];
@@ -222,7 +221,16 @@ const EXPLAIN: Readonly<Record<string, Explain>> = Object.freeze({
 function explainError(error: ErrorObject, secret: boolean): Explanation {
   const explain = EXPLAIN[error.keyword];
   const shown = secret ? '' : showValue(error.data);
+  const meanings = secret ? undefined : explainBareDuration(error);
+  if (meanings !== undefined) return { message: `must be a duration with a unit${shown}`, hint: `${meanings}.` };
   return explain?.(error, shown) ?? { message: error.message ?? `breaks the rule "${error.keyword}"` };
+}
+
+/** Returns the two likely meanings of a number in place of a duration; undefined for other errors. */
+function explainBareDuration({ parentSchema, data }: ErrorObject): string | undefined {
+  const isDuration = isObject(parentSchema) && parentSchema['format'] === 'duration';
+  if (!isDuration || (typeof data !== 'number' && typeof data !== 'string')) return undefined;
+  return bareDurationMeanings(String(data));
 }
 
 /** Description in a schema, for hints. */

@@ -36,6 +36,8 @@ export interface Principal {
    * requests cannot change them. Tags of the request follow.
    */
   readonly tags?: readonly string[];
+  /** Tags among `tags` that only the request has set. They label its calls; budgets do not count them. */
+  readonly requestTags?: readonly string[];
   /** Permissions of a token, such as `keys:write`. */
   readonly permissions?: readonly string[];
   /** Model allow-list: prefixes of `provider/model` or of `model`, or aliases; absent allows all. */
@@ -54,6 +56,8 @@ export interface Principal {
   readonly budget?: number;
   /** Spending limits by calendar period, counted under {@link limitsId}. */
   readonly budgets?: readonly BudgetRule[];
+  /** Unix milliseconds of the last change of {@link budgets}; absent if they are as old as the key. */
+  readonly budgetsSince?: number;
   /** Id that `rpm`, `tpm` and `budget` are counted under. Default: `keyId`. A key and its replacements share it. */
   readonly limitsId?: string;
   /** Limits of the user across all keys, from the token that created the key. */
@@ -254,7 +258,7 @@ export interface Outcome {
   /** Finish reason of the vendor for a response that was accepted as incomplete. Absent if a standard finish reason covers it. */
   readonly unmappedFinish?: string;
   /** Parts of the response that the caller's format cannot express, such as `images`. Absent if it expresses all. */
-  readonly leftOut?: readonly string[];
+  readonly omitted?: readonly string[];
   /** Token counts; `estimated` if the provider reported none. */
   readonly usage?: Usage;
   /** Usage by unit, including the tokens of {@link usage}. Absent if nothing was metered. */
@@ -297,6 +301,8 @@ export interface ModelCatalog {
   learn(provider: string, models: readonly ModelInfo[]): void;
   /** Replaces the model table. */
   use(table: ModelTable): void;
+  /** Returns the date of the model table in use. */
+  tableDate(): string | undefined;
   /** Returns whether the operator set a price for a model. That price overrides the vendor's. */
   hasOwnPrice(target: Target): boolean;
   /**

@@ -182,6 +182,11 @@ export interface ChatResponse {
   readonly model: string;
   readonly choices: readonly ChatChoice[];
   readonly usage?: Usage;
+  /**
+   * Fields of the request that the vendor ignored, as its response says. Core reports them in `x-tollgate-dropped`, like those of
+   * the request, and removes this list.
+   */
+  readonly dropped?: readonly string[];
   readonly [field: string]: unknown;
 }
 

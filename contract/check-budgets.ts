@@ -127,7 +127,8 @@ function checkTag(tag: string, rules: TagRules | undefined): readonly BudgetProb
   if (values === '*')
     return [
       {
-        ...{ path, message: 'has an invalid tag value' },
+        path,
+        message: 'has an invalid tag value',
         hint: 'Use 1 to 64 letters, digits, spaces and . _ : / @ + -, and begin with a letter or digit.',
       },
     ];

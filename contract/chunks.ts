@@ -39,7 +39,9 @@ export function laterUsage(before: Usage | undefined, now: Usage): Usage {
   return {
     ...before,
     ...now,
-    ...{ prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
     ...(prompt_tokens_details && { prompt_tokens_details }),
     ...(completion_tokens_details && { completion_tokens_details }),
     ...(before.cost !== undefined && { cost: Math.max(before.cost, now.cost ?? 0) }),

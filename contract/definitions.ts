@@ -24,7 +24,7 @@ import type {
   Timeouts,
 } from './provider.ts';
 import type { FormLimits, Route, UpgradeOptions } from './route.ts';
-import type { Figure } from './units.ts';
+import type { GaugeDefinition } from './units.ts';
 
 /** Members of an object and their shapes; others are rejected. */
 export interface Members {
@@ -220,7 +220,7 @@ const OFFER_MEMBERS: Table<Offer> = {
     totalMs: 'number',
   }),
   transport: 'function',
-  way: 'any',
+  proxyRoute: 'any',
   error: 'function',
   tierHeader: 'text',
   rateLimits: 'function',
@@ -241,7 +241,14 @@ const OFFER = define<Offer>(OFFER_MEMBERS);
 const PROVIDER = define<Provider>({
   ...OFFER_MEMBERS,
   chat: define<ChatCodec>(
-    { request: 'function', response: 'function', stream: 'function', reader: 'function', isInOrder: 'function' },
+    {
+      request: 'function',
+      response: 'function',
+      stream: 'function',
+      isOriginal: 'function',
+      isInOrder: 'function',
+      reader: 'function',
+    },
     true,
   ),
   native: 'function',
@@ -293,6 +300,7 @@ const DIALECT = define<DialectDefinition>(
       { headers: TEXTS, effects: byName('any'), patch: 'function', write: 'function', stream: 'function' },
       true,
     ),
+    passes: 'boolean',
     remember: 'function',
     keepAlive: 'text',
     error: 'function',
@@ -343,7 +351,7 @@ export const DEFINITIONS = Object.freeze({
   offer: OFFER,
   provider: PROVIDER,
   dialect: DIALECT,
-  figure: define<Figure>({ name: 'text', help: 'text', read: 'function' }, true),
+  gauge: define<GaugeDefinition>({ name: 'text', help: 'text', read: 'function' }, true),
   personalData: define<PersonalData>({ name: 'text', count: 'function', erase: 'function' }, true),
   announcement: define<Announcement>({
     title: 'text',

@@ -1,5 +1,5 @@
 import type { Principal, Target } from './call.ts';
-import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
+import type { ChatChunk, ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { SseEvent } from './events.ts';
 import type { Schema } from './json.ts';
@@ -32,7 +32,7 @@ export interface PathAlias {
   readonly credentials?: readonly string[];
   /**
    * Request header, in lower case, that selects this format if another format has the same path. The alias does not apply without
-   * it.
+   * it. With it, errors have this format, and the response is 404 if no route has the new path.
    */
   readonly header?: string;
 }
@@ -110,7 +110,7 @@ export interface DialectContext<Body = unknown> {
    * Reports a part of the response that the format cannot express, such as `images`. It appears in the log, the record of the call
    * and, for a whole response, in `x-tollgate-dropped`.
    */
-  readonly leaveOut?: (what: string) => void;
+  readonly omit?: (what: string) => void;
   /**
    * Seals data that only the responding deployment can read, for this caller's account. Core opens it when the client sends it
    * again.
@@ -122,6 +122,11 @@ export interface DialectContext<Body = unknown> {
 export interface DialectStream {
   /** Returns the frames of one canonical chunk; the last chunk contains the usage even if the caller did not request it. */
   push(chunk: ChatChunk): string;
+  /**
+   * Returns the frame of an event from a vendor with this format, in place of the equal chunk. `usage` is set for the
+   * event that only reports usage. Default: chunks are written.
+   */
+  pass?(event: SseEvent, usage: Usage | undefined): string;
   /** Returns the frames of a complete end. */
   end(): string;
   /** Returns the frames of an end by an error, the last of the stream. */
@@ -135,7 +140,7 @@ export interface DialectStream {
 }
 
 /** Forwards one stream of a vendor that speaks the dialect. The events were already read for metering. */
-export interface DialectNativeStream extends Omit<DialectStream, 'push'> {
+export interface DialectNativeStream extends Omit<DialectStream, 'push' | 'pass'> {
   /** Returns the frames for one event of the vendor. Errors go to `fail` instead. */
   push(event: SseEvent): string;
 }
@@ -232,6 +237,11 @@ export interface DialectDefinition<Body = unknown> {
   /** Returns the body for routes that count. */
   count?(inputTokens: number, context: DialectContext<Body>): unknown;
   readonly native?: DialectNative<Body>;
+  /**
+   * True for a dialect in the canonical shape. Its callers get a vendor's whole response unchanged if that equals the canonical one.
+   * {@link DialectStream.pass} is its counterpart for streams.
+   */
+  readonly passes?: boolean;
   /** Stores data that later requests may refer to; the caller waits for it before the end of the response. */
   remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
   /** Sent while a provider is silent: a comment or an event of the format. */

@@ -103,7 +103,11 @@ export const ERRORS = Object.freeze({
     type: request,
     when: 'The body, a text in it, or the request for the provider exceeds a limit; the message names the limit.',
   },
-  unsupported_media_type: { status: 415, type: request, when: 'The body is not `application/json`, or is compressed.' },
+  unsupported_media_type: {
+    status: 415,
+    type: request,
+    when: 'The body is not `application/json`, or has an unsupported `content-encoding`.',
+  },
   upgrade_required: {
     status: 426,
     type: request,
@@ -149,6 +153,7 @@ export const ERRORS = Object.freeze({
   provider_auth_failed: {
     status: 503,
     type: upstream,
+    retry: false,
     when: 'The provider rejected the operator’s key. The caller’s key is fine.',
   },
   provider_quota_exhausted: {

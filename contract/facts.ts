@@ -76,49 +76,49 @@ class Notes {
     this.hasFunctions ||= other.hasFunctions;
     for (const each of other.media) this.media.push(each);
     for (const each of other.reasoning) this.reasoning.push(each);
-    for (const each of other.toolNames) this.noteTool(each);
-    for (const [dialect, param] of other.dialects) this.noteDialect(dialect, param);
+    for (const each of other.toolNames) this.recordTool(each);
+    for (const [dialect, param] of other.dialects) this.recordDialect(dialect, param);
   }
 
-  noteDialect(dialect: string, param: string): void {
+  recordDialect(dialect: string, param: string): void {
     if (this.dialects === NO_DIALECTS) this.dialects = new Map();
     if (!this.dialects.has(dialect)) this.dialects.set(dialect, param);
   }
 
-  noteTool(name: string): void {
+  recordTool(name: string): void {
     if (this.toolNames === NO_NAMES) this.toolNames = new Set();
     this.toolNames.add(name);
   }
 }
 
 /** Facts of a chat request. */
-export interface RequestFacts extends Readonly<Omit<Notes, 'add' | 'noteDialect' | 'noteTool' | 'needs'>> {}
+export interface RequestFacts extends Readonly<Omit<Notes, 'add' | 'recordDialect' | 'recordTool' | 'needs'>> {}
 
 /** Facts of a dialect's body that may be forwarded unchanged. */
 export interface BodyFacts extends Readonly<Pick<Notes, 'media' | 'needs'>> {}
 
 /** Facts of frozen requests, message lists and other fields. */
-const noted = new WeakMap<object, Notes>();
-const notedBodies = new WeakMap<object, Notes>();
+const notesByList = new WeakMap<object, Notes>();
+const notesByBody = new WeakMap<object, Notes>();
 
 /**
  * Returns the facts of a chat request, and freezes it on request. Facts of an unfrozen request are not cached, because it may
  * change.
  */
 export function factsOf(request: ChatRequest, freezes = !freezing.isOn || Object.isFrozen(request)): RequestFacts {
-  return noted.get(request) ?? new Walk({ freezes }).chat(request);
+  return notesByList.get(request) ?? new Walk({ freezes }).chat(request);
 }
 
 /** Copies the facts of a list to its normal form, which contains no nulls and every `type`. */
 export function copyFacts(list: object, normal: object): void {
-  const notes = noted.get(list);
+  const notes = notesByList.get(list);
   if (!notes) return;
-  noted.set(normal, Object.assign(new Notes(), notes, { hasLooseMessages: false, hasLooseTools: false }));
+  notesByList.set(normal, Object.assign(new Notes(), notes, { hasLooseMessages: false, hasLooseTools: false }));
 }
 
 /** Returns the facts of a frozen body of a dialect whose bodies may be forwarded. */
 export function bodyFactsOf(body: unknown, effects: DialectEffects): BodyFacts {
-  const known = isObject(body) ? notedBodies.get(body) : undefined;
+  const known = isObject(body) ? notesByBody.get(body) : undefined;
   return known ?? new Walk({ freezes: true, effects }).body(body);
 }
 
@@ -154,9 +154,9 @@ const TOKENS_PER_MESSAGE = 4;
 const PLAIN = /^[a-z0-9_]+$/;
 
 /** Position of the walk: an object or a list. */
-interface Place extends JsonPlace {
+interface WalkPosition extends JsonPlace {
   node: object;
-  readonly within: Place | undefined;
+  readonly within: WalkPosition | undefined;
   at: JsonPlace['at'];
   /** Nesting depth, including this level. */
   readonly depth: number;
@@ -182,7 +182,7 @@ interface WalkOptions extends Pick<BodyShape, 'effects'> {
 /** One walk. It is iterative, so nesting depth is safe. */
 class Walk {
   readonly #options: WalkOptions;
-  readonly #waiting: Place[] = [];
+  readonly #waiting: WalkPosition[] = [];
   #notes = new Notes();
   /** Kind of the current value. */
   #texts: 'json' | 'part' | 'body' = 'json';
@@ -211,9 +211,9 @@ class Walk {
       const value = request[name];
       const schema = this.#name(name, place);
       if (typeof value !== 'object' || value === null) this.#refuse(value, place, name);
-      else all.add(noted.get(value) ?? this.#field(name, value, place, schema));
+      else all.add(notesByList.get(value) ?? this.#field(name, value, place, schema));
     }
-    if (this.#options.freezes) noted.set(request, all);
+    if (this.#options.freezes) notesByList.set(request, all);
     return all;
   }
 
@@ -222,20 +222,20 @@ class Walk {
     this.#texts = 'body';
     if (typeof value !== 'object' || value === null) this.#refuse(value, undefined, '');
     else {
-      this.#look(placeOf(value));
-      if (this.#options.effects) notedBodies.set(value, this.#notes);
+      this.#walk(placeOf(value));
+      if (this.#options.effects) notesByBody.set(value, this.#notes);
     }
     return this.#notes;
   }
 
   /** Checks the names of the fields that a schema lists. */
   fields(request: object, schema: Schema): DisguisedField | undefined {
-    this.#look(placeOf(request, undefined, '', schema));
+    this.#walk(placeOf(request, undefined, '', schema));
     return this.#notes.disguised;
   }
 
   /** Walks a list of messages or another field of a request. */
-  #field(name: string, value: object, within: Place, schema: Schema | undefined): Notes {
+  #field(name: string, value: object, within: WalkPosition, schema: Schema | undefined): Notes {
     const outer = this.#notes;
     const notes = new Notes();
     const place = placeOf(value, within, name, schema);
@@ -246,19 +246,19 @@ class Walk {
       if (!UNREAD.has(name)) notes.inputTokens += tokens;
       if (name === 'tools' && Array.isArray(value)) {
         notes.hasLooseTools = value.some(isLooseTool);
-        this.#noteNames(value);
-        this.#noteOpaque(value, place);
+        this.#recordNames(value);
+        this.#recordOpaque(value, place);
       }
       if (name === 'tool_choice')
-        this.#noteNames([value, ...readArray(readObject(readObject(value)['allowed_tools'])['tools'])]);
-      if (name === 'dialect_fields') this.#noteDialects(value, 'dialect_fields');
+        this.#recordNames([value, ...readArray(readObject(readObject(value)['allowed_tools'])['tools'])]);
+      if (name === 'dialect_fields') this.#recordDialects(value, 'dialect_fields');
     }
     this.#notes = outer;
-    if (this.#options.freezes) noted.set(value, notes);
+    if (this.#options.freezes) notesByList.set(value, notes);
     return notes;
   }
 
-  #messages(messages: readonly unknown[], place: Place): void {
+  #messages(messages: readonly unknown[], place: WalkPosition): void {
     this.#open(place);
     // One place for all messages: the walk never returns to a previous message.
     const own = placeOf(messages, place, 0, CHAT_MESSAGE);
@@ -272,7 +272,7 @@ class Walk {
     }
   }
 
-  #message(message: JsonObject, place: Place): void {
+  #message(message: JsonObject, place: WalkPosition): void {
     const notes = this.#notes;
     const { role, content } = message;
     const isResult = role === 'tool' || role === 'function';
@@ -280,7 +280,7 @@ class Walk {
     this.#open(place);
     notes.inputTokens += TOKENS_PER_MESSAGE;
     if (role === 'function' || isObject(message['function_call'])) notes.hasFunctions = true;
-    if (role === 'tool' && typeof message['name'] === 'string') notes.noteTool(message['name']);
+    if (role === 'tool' && typeof message['name'] === 'string') notes.recordTool(message['name']);
     for (const name in message) {
       const value = message[name];
       const schema = this.#name(name, place);
@@ -299,16 +299,16 @@ class Walk {
         notes.inputTokens += this.#measure(inner);
         if (name === 'tool_calls' && Array.isArray(value)) {
           isLoose ||= value.some(isLooseTool);
-          this.#noteNames(value);
-        } else if (name === 'reasoning_details') this.#noteReasoning(value);
-        else if (name === 'opaque') this.#noteOpaque(value, inner);
-        else if (name === 'dialect_fields') this.#noteDialects(value, toParam(place, name));
+          this.#recordNames(value);
+        } else if (name === 'reasoning_details') this.#recordReasoning(value);
+        else if (name === 'opaque') this.#recordOpaque(value, inner);
+        else if (name === 'dialect_fields') this.#recordDialects(value, toParam(place, name));
       }
     }
     notes.hasLooseMessages ||= isLoose;
   }
 
-  #parts(parts: readonly unknown[], place: Place): void {
+  #parts(parts: readonly unknown[], place: WalkPosition): void {
     this.#open(place);
     for (let index = 0; index < parts.length; index += 1) {
       const part = parts[index];
@@ -318,36 +318,36 @@ class Walk {
     }
   }
 
-  #part(part: JsonObject, place: Place): void {
+  #part(part: JsonObject, place: WalkPosition): void {
     const { type, text } = part;
     this.#texts = 'part';
     this.#bytes = 0;
     this.#isSent = false;
-    this.#look(place);
+    this.#walk(place);
     this.#texts = 'json';
     this.#notes.inputTokens +=
       typeof text === 'string' ? estimateTextTokens(text) : tokensOfPart(part, this.#bytes, this.#isSent);
-    if (type === 'opaque') this.#notes.noteDialect(String(part['dialect']), toParam(place.within, place.at));
+    if (type === 'opaque') this.#notes.recordDialect(String(part['dialect']), toParam(place.within, place.at));
     this.#notes.hasLooseMessages ||= hasNulls(part) || hasNulls(part[String(type)]);
   }
 
   /** Returns the tokens of a value as JSON. */
-  #measure(place: Place): number {
+  #measure(place: WalkPosition): number {
     this.#bytes = 0;
-    this.#look(place);
+    this.#walk(place);
     return tokensOf(this.#bytes);
   }
 
   /** Walks an unexpected value in a list of messages or parts. The schema rejects it later. */
-  #other(value: unknown, within: Place, at: number): void {
-    if (typeof value === 'object' && value !== null) this.#look(placeOf(value, within, at));
+  #other(value: unknown, within: WalkPosition, at: number): void {
+    if (typeof value === 'object' && value !== null) this.#walk(placeOf(value, within, at));
     else this.#refuse(value, within, at);
   }
 
   /** Walks a value and everything below it. */
-  #look(first: Place): void {
+  #walk(first: WalkPosition): void {
     const waiting = this.#waiting;
-    for (let place: Place | undefined = first; place; place = waiting.pop()) {
+    for (let place: WalkPosition | undefined = first; place; place = waiting.pop()) {
       const { node, schema } = place;
       if (!this.#open(place)) continue;
       if (Array.isArray(node)) {
@@ -366,13 +366,13 @@ class Walk {
     }
   }
 
-  #member(value: unknown, place: Place, at: string | number, schema?: Schema): void {
+  #member(value: unknown, place: WalkPosition, at: string | number, schema?: Schema): void {
     if (typeof value === 'string') {
       this.#refuse(value, place, at);
       this.#text(value, place, at);
     } else if (typeof value === 'object' && value !== null) {
       const reach = this.#guards && typeof at === 'string' ? reachOf(place.node, place.reach, at) : place.reach;
-      if (typeof at === 'string') this.#noteEffect(value, place, at);
+      if (typeof at === 'string') this.#recordEffect(value, place, at);
       this.#waiting.push(placeOf(value, place, at, schema, reach));
     } else {
       this.#refuse(value, place, at);
@@ -380,7 +380,7 @@ class Walk {
     }
   }
 
-  #text(text: string, place: Place, at: string | number): void {
+  #text(text: string, place: WalkPosition, at: string | number): void {
     if (this.#texts === 'json') this.#bytes += Buffer.byteLength(text) + 2;
     else if (this.#texts === 'part' && !(at === 'text' && place.schema === CONTENT_PART)) {
       const isData = SENT_AS.has(String(at)) || text.startsWith('data:');
@@ -388,7 +388,7 @@ class Walk {
       this.#bytes += isData ? (text.length * 3) / 4 : Buffer.byteLength(text);
     }
     if (!this.#guards || place.reach === 'nothing') return;
-    if (typeof at === 'string') this.#noteEffect(text, place, at);
+    if (typeof at === 'string') this.#recordEffect(text, place, at);
     const name = String(typeof at === 'string' ? at : place.at);
     if (place.reach === 'effects' || !isAddress(text, name, this.#texts === 'part')) return;
     if (place.reach === 'every' || !isSource(place.node))
@@ -401,7 +401,7 @@ class Walk {
   }
 
   /** Freezes plain data; returns false for other values, such as bytes. */
-  #open({ node, depth }: Place): boolean {
+  #open({ node, depth }: WalkPosition): boolean {
     const { isStrict, freezes, maxDepth } = this.#options;
     if (!isStrict && !isPlain(node)) return false;
     this.#nodes += 1;
@@ -413,7 +413,7 @@ class Walk {
   }
 
   /** Returns the schema of a field; records and rejects forbidden names. */
-  #name(name: string, place: Place): Schema | undefined {
+  #name(name: string, place: WalkPosition): Schema | undefined {
     const { isStrict, mayHoldSurrogates } = this.#options;
     if (isStrict) {
       this.#names += 1;
@@ -431,7 +431,7 @@ class Walk {
   }
 
   /** Rejects texts, numbers and words from outside that are valid JSON but not accepted. */
-  #refuse(value: unknown, place: Place | undefined, at: string | number): void {
+  #refuse(value: unknown, place: WalkPosition | undefined, at: string | number): void {
     const { isStrict, mayHoldSurrogates } = this.#options;
     if (typeof value === 'string' && mayHoldSurrogates && isHalved(value))
       throw refusal('contains half a surrogate pair', place, at);
@@ -439,7 +439,7 @@ class Walk {
       throw refusal('is a number too large to hold', place, at);
   }
 
-  #noteEffect(value: unknown, place: Place, at: string): void {
+  #recordEffect(value: unknown, place: WalkPosition, at: string): void {
     const { effects } = this.#options;
     if (!effects || place.reach === 'nothing' || !Object.hasOwn(effects, at)) return;
     const effect = effects[at];
@@ -447,32 +447,38 @@ class Walk {
       this.#notes.needs.push({ ...effect, param: toParam(place, at) });
   }
 
-  #noteNames(items: readonly unknown[]): void {
+  #recordNames(items: readonly unknown[]): void {
     for (const item of items) {
       const called = isObject(item) ? item['function'] : undefined;
-      if (isObject(called) && typeof called['name'] === 'string') this.#notes.noteTool(called['name']);
+      if (isObject(called) && typeof called['name'] === 'string') this.#notes.recordTool(called['name']);
     }
   }
 
-  #noteReasoning(details: unknown): void {
+  #recordReasoning(details: unknown): void {
     for (const detail of readArray(details)) {
       const data = isObject(detail) ? detail['data'] : undefined;
       if (typeof data === 'string') this.#notes.reasoning.push(data);
     }
   }
 
-  #noteOpaque(items: unknown, place: Place): void {
+  #recordOpaque(items: unknown, place: WalkPosition): void {
     for (const [index, item] of readArray(items).entries())
       if (isObject(item) && item['type'] === 'opaque')
-        this.#notes.noteDialect(String(item['dialect']), toParam(place, index));
+        this.#notes.recordDialect(String(item['dialect']), toParam(place, index));
   }
 
-  #noteDialects(fields: unknown, param: string): void {
-    for (const dialect of Object.keys(readObject(fields))) this.#notes.noteDialect(dialect, `${param}.${dialect}`);
+  #recordDialects(fields: unknown, param: string): void {
+    for (const dialect of Object.keys(readObject(fields))) this.#notes.recordDialect(dialect, `${param}.${dialect}`);
   }
 }
 
-function placeOf(node: object, within?: Place, at: Place['at'] = '', schema?: Schema, reach: Reach = 'all'): Place {
+function placeOf(
+  node: object,
+  within?: WalkPosition,
+  at: WalkPosition['at'] = '',
+  schema?: Schema,
+  reach: Reach = 'all',
+): WalkPosition {
   return { node, within, depth: within ? within.depth + 1 : 1, at, schema, reach };
 }
 

@@ -10,19 +10,25 @@ interface FailureRow {
   readonly code: ErrorCode;
   /** True if the next target of a fallback list may succeed. */
   readonly failover: boolean;
-  /** Message about the provider. Undefined if the caller can fix the request: then the vendor's message is shown. */
+  /** Message about the provider, with the remedy. Undefined if the caller can fix the request: then the vendor's message is shown. */
   readonly says: string | undefined;
 }
 
 /** Consequences of each class of upstream failure. */
 export const FAILURES = Object.freeze({
-  authentication: row('provider_auth_failed', 'rejected its configured key'),
-  billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
-  rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
-  overloaded: row('provider_overloaded', 'is overloaded'),
-  upstream_error: row('provider_unavailable', 'could not be reached or returned an error'),
+  authentication: row(
+    'provider_auth_failed',
+    'rejected its configured key. Ask the operator of this gateway to replace the key',
+  ),
+  billing: row(
+    'provider_quota_exhausted',
+    'reports that its account has no credit left. Ask the operator of this gateway to add credit',
+  ),
+  rate_limit: row('upstream_rate_limited', 'has reached its rate limit. Try again later'),
+  overloaded: row('provider_overloaded', 'is overloaded. Try again later'),
+  upstream_error: row('provider_unavailable', 'could not be reached or returned an error. Try again later'),
   broken_off: row('provider_unavailable', undefined),
-  timeout: row('provider_timeout', 'did not respond in time'),
+  timeout: row('provider_timeout', 'did not respond in time. Try again later'),
   model_not_found: row('unsupported_model', undefined),
   context_length: row('context_length_exceeded', undefined, false),
   request_over_limit: row('request_too_large', undefined),
@@ -36,11 +42,11 @@ function row(code: ErrorCode, says: string | undefined, failover = true): Failur
 
 /** Messages for vendors that reject without one. */
 const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
-  model_not_found: 'the model does not exist there.',
-  context_length: 'the messages exceed the context window of the model.',
-  request_over_limit: 'the request is too large.',
-  content_filter: 'its policy rejected the content.',
-  invalid_request: 'the request was rejected.',
+  model_not_found: 'the model does not exist there. Use another model.',
+  context_length: 'the messages exceed the context window of the model. Send fewer or shorter messages.',
+  request_over_limit: 'the request is too large. Send a smaller one.',
+  content_filter: 'its policy rejected the content. Change the messages.',
+  invalid_request: 'the request was rejected without a reason. Check its fields.',
 });
 
 /**

@@ -12,6 +12,7 @@ export { chunkHead, deltaChunk, laterUsage, usageChunk } from './chunks.ts';
 export type * from './dialect.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
+export { openEventStream } from './event-stream.ts';
 export type * from './events.ts';
 export { factsOf, type RequestFacts } from './facts.ts';
 export { failureToError } from './failures.ts';

@@ -250,7 +250,7 @@ export function toParam(within: JsonPlace | undefined, at: string | number): str
  * required, default, additionalProperties, items, enum, const. It also supports anyOf or oneOf in addition to the type. Others are
  * `unknown`. A property exists if it is required or has a default; the loader fills in defaults.
  *
- * Custom, because json-schema-to-ts takes 75 seconds to check one plugin here (docs/decisions/schema-types.md).
+ * Custom, because json-schema-to-ts takes 75 seconds to check one plugin here (docs/decisions/definitions.md).
  */
 export type FromSchema<S> = S extends { readonly const: infer C }
   ? C

@@ -29,8 +29,8 @@ export interface AttemptResponse {
   destroy(): void;
   /**
    * Reports the progress of an event stream after each read that completed an event. From the first report on, the timeout `idle`
-   * counts events instead of bytes. {@link body} ends at once when the response is `complete`, after one second when `ending`,
-   * after two when `finished`. Later bytes are dropped.
+   * counts events instead of bytes. {@link body} ends at once for a response that is `complete`, after one second for `ending` and
+   * after two for `finished`. Later bytes are dropped.
    */
   reportProgress?(progress: StreamProgress): void;
   /** Websocket only: sends a text frame and resolves when it is written. {@link body} yields the received frames, one per chunk. */

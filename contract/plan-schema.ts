@@ -17,16 +17,21 @@ export const PLAN_SCHEMA = {
   properties: {
     ...LIMITS,
     models: {
-      ...{ type: 'array', minItems: 1, maxItems: 500, items: NAME },
+      type: 'array',
+      minItems: 1,
+      maxItems: 500,
+      items: NAME,
       description: 'Models that its users may call: aliases, `provider/model`, `model`, `provider/*`. Default: any.',
     },
     serverTools: {
-      ...{ type: 'array', items: NAME },
+      type: 'array',
+      items: NAME,
       description:
         'Vendor tools that run with the operator’s account, such as `web_search` or `mcp`, for its users. Default: only those of their keys.',
     },
     providers: {
-      ...{ type: 'object', description: 'Additional limits by provider.' },
+      type: 'object',
+      description: 'Additional limits by provider.',
       additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
     },
     budgets: {

@@ -26,6 +26,8 @@ const KNOWN_MS = 3000;
 export interface NamedPlan {
   readonly name: string;
   readonly plan: Plan;
+  /** Unix milliseconds of the last change of a plan in the store. */
+  readonly since?: number;
 }
 
 /**
@@ -81,8 +83,11 @@ export function createPlanBook({
 }
 
 function joinPlans(stored: StoredPlans, ofFile: Readonly<Record<string, Plan>>): PlanBook {
-  const rows = [...Object.entries(stored).map(([name, { plan }]) => [name, plan] as const), ...Object.entries(ofFile)];
-  return new Map(rows.map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));
+  const plans = new Map<string, NamedPlan>();
+  // The version of a stored plan is the time of its change.
+  for (const [name, { plan, version }] of Object.entries(stored)) plans.set(name, { name, plan, since: version });
+  for (const [name, plan] of Object.entries(ofFile)) plans.set(name, { name, plan });
+  return plans;
 }
 
 /** Data of an account in addition to its ledger. */

@@ -35,7 +35,7 @@ import type { ProblemAt } from './pointers.ts';
 import type { HttpRequest, ModelInfo, ModelTable, Provider } from './provider.ts';
 import type { RefusalWatcher, Route, RouteContext, UpgradeHandler, UpgradeOptions } from './route.ts';
 import type { AccountDocuments, Ledger, Records, Store } from './store.ts';
-import type { Figure, Log, StoreWatcher, TagRules } from './units.ts';
+import type { GaugeDefinition, Log, StoreWatcher, TagRules } from './units.ts';
 
 export type { CallContext, OperationContext } from './call.ts';
 export type * from './command.ts';
@@ -210,7 +210,7 @@ export interface ModelsApi {
   alias(name: string): readonly string[] | undefined;
   /**
    * Returns the known problem of a configured model or alias that blocks calls, makes them fail or bills them wrongly. Undefined if
-   * there is none. For a provider's credential see `catalog.isConfigured`.
+   * it has no problem. For a provider's credential see `catalog.isConfigured`.
    */
   problemOf(name: string): ModelProblem | undefined;
   /** Returns the targets (state, errors, latency) and retries of this process. */
@@ -281,9 +281,9 @@ export interface OperatorsApi {
    */
   gather<T>(topic: string, read: () => T | Promise<T>): () => Promise<readonly T[]>;
   /** Publishes a metric of this process, such as the number of pending writes; one instance owns a name. */
-  figure(figure: Figure): void;
+  gauge(gauge: GaugeDefinition): void;
   /** Returns the metrics of all instances; complete once the gateway listens. */
-  figures(): readonly Figure[];
+  gauges(): readonly GaugeDefinition[];
   /** Observes the duration of store operations while this configuration is active. Runs in every call, so it must be fast. */
   watchStore(watcher: StoreWatcher): void;
   /** Observes rejected callers of operator routes (401 or 403), for a log. It does not throw. */
@@ -296,7 +296,7 @@ export interface OperatorsApi {
 
 /** This instance's part of the gateway's store, and the store's health. */
 export interface StoresApi extends Pick<Store, 'kind' | 'sets' | 'counters' | 'health'> {
-  readonly kept: AccountDocuments;
+  readonly stored: AccountDocuments;
   /** Returns documents of this instance that others may read by {@link shared}; one instance owns a name. */
   share<T = unknown>(name: string): Keyv<T>;
   /** Returns the documents that another instance shares under a name; empty if there are none. */

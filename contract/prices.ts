@@ -127,8 +127,8 @@ function addModalities(
   );
   take('input', audio - cached, 'audio_input_tokens', rates?.audioInput);
   // Images cost as text tokens, except for models with an image rate.
-  const told = isCount(read?.['cached_image_tokens']) ? read['cached_image_tokens'] : 0;
-  const images = Math.min(told, read?.image_tokens ?? 0);
+  const reported = isCount(read?.['cached_image_tokens']) ? read['cached_image_tokens'] : 0;
+  const images = Math.min(reported, read?.image_tokens ?? 0);
   if (rates?.cachedImage !== undefined) take('cached', images, 'cached_image_tokens', rates.cachedImage);
   if (rates?.imageInput !== undefined)
     take('input', (read?.image_tokens ?? 0) - images, 'image_input_tokens', rates.imageInput);
@@ -160,19 +160,22 @@ export function mostOf(
   for (const name of SEARCH_FIELDS) if (request[name] !== undefined && request[name] !== null) all = [...all, { name }];
   const speaks = Array.isArray(modalities) && modalities.includes('audio');
   const kind = speaks ? 'audio_tokens' : price.image_output === undefined ? undefined : 'image_tokens';
-  const worst = {
-    ...{ prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+  const worst: Usage = {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: {},
     ...(dearest !== undefined && { inference_geo: dearest }),
     ...(kind && { completion_tokens_details: { [kind]: completion_tokens } }),
     ...(all.length > 0 && { units: unitsOf(all, price) }),
   };
-  const reads: Usage['prompt_tokens_details'][] = [{}, { cache_write_tokens: prompt_tokens }];
+  const reads: NonNullable<Usage['prompt_tokens_details']>[] = [{}, { cache_write_tokens: prompt_tokens }];
   if (messages.some(({ content }) => Array.isArray(content) && content.some((part: object) => maySound(part, price))))
     reads.push({ audio_tokens: prompt_tokens });
   let most: number | undefined = 0;
   for (const each of [undefined, ...tiers])
     for (const read of reads) {
-      const cost: number | undefined = costOf({ ...worst, ...(read && { prompt_tokens_details: read }) }, price, each);
+      const cost: number | undefined = costOf({ ...worst, prompt_tokens_details: read }, price, each);
       most = cost === undefined || most === undefined ? undefined : Math.max(most, cost);
     }
   return most;
@@ -293,11 +296,17 @@ function ratesOf({ input, output, cached_input = input, cache_write = input, ...
   const free = input === 0 && output === 0 ? 0 : undefined;
   const { cache_write_1h = cache_write, audio_input = free, cached_audio_input = audio_input } = more;
   return {
-    ...{ input: picoRate(input), output: picoRate(output), cached: picoRate(cached_input) },
-    ...{ written: picoRate(cache_write), hour: picoRate(cache_write_1h) },
-    ...{ audioInput: known(audio_input), cachedAudio: known(cached_audio_input) },
-    ...{ audioOutput: known(more.audio_output ?? free), imageOutput: known(more.image_output ?? free) },
-    ...{ imageInput: known(more.image_input), cachedImage: known(more.cached_image_input) },
+    input: picoRate(input),
+    output: picoRate(output),
+    cached: picoRate(cached_input),
+    written: picoRate(cache_write),
+    hour: picoRate(cache_write_1h),
+    audioInput: known(audio_input),
+    cachedAudio: known(cached_audio_input),
+    audioOutput: known(more.audio_output ?? free),
+    imageOutput: known(more.image_output ?? free),
+    imageInput: known(more.image_input),
+    cachedImage: known(more.cached_image_input),
   };
 }
 

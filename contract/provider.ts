@@ -63,8 +63,15 @@ export interface ModelInfo {
   readonly price?: Price | readonly PriceRow[];
 }
 
-/** Facts of a model in the table, and their `sources`. */
-export type ModelFacts = Omit<ModelInfo, 'id'> & { readonly source?: readonly string[] };
+/** Facts of a model in the table, and their origin. */
+export type ModelFacts = Omit<ModelInfo, 'id'> & {
+  /** Names in `sources` of the table. */
+  readonly source?: readonly string[];
+  /** Sources of the price. */
+  readonly priceSource?: readonly string[];
+  /** Set unless two sources state the same price. */
+  readonly priceCheck?: 'one source' | 'sources differ';
+};
 
 /**
  * Contents of `config/models.json`: facts by vendor and model. A vendor given as a name shares that vendor's rows, except shutdown
@@ -102,6 +109,8 @@ export interface CodecCall {
   readonly created: number;
   /** Unique per attempt, for vendors whose responses have no id. */
   readonly id: string;
+  /** Caller, for vendors that need an id of it; absent in the kits. Send no more of it than the vendor needs. */
+  readonly principal?: { readonly userId: string; readonly account: string };
   /** Request passed to the codec, for responses whose form depends on it (renamed fields). */
   readonly request?: ChatRequest;
 }
@@ -149,14 +158,22 @@ export type ResponseHeaders = Readonly<Record<string, string | undefined>>;
 export interface StreamDecoder {
   /** Returns the canonical chunks for one event; throws a `StreamFailure` with an {@link UpstreamFailure} for an error event. */
   push(event: SseEvent): readonly ChatChunk[];
-  /** Ends the stream. `complete` is false without a terminal sign (finish reason, vendor's end event). */
-  end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean };
+  /**
+   * Ends the stream. `complete` is false without a terminal sign (finish reason, vendor's end event). `dropped` names fields of the
+   * request that the vendor ignored, as its response says; they are in the log and the record of the call.
+   */
+  end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean; readonly dropped?: readonly string[] };
   /**
    * Returns the progress of the response after the events so far. Core ends the caller's stream when it is `complete`, waits one
    * second when it is `ending`, and two when it is `finished`. It then calls {@link end} and closes the connection. Default:
    * `finished` once all choices have a finish reason.
    */
   readonly progress?: (() => StreamProgress) | undefined;
+  /**
+   * Returns the event that equals the chunks of the last {@link push} or {@link end}, for callers of the vendor's format.
+   * Undefined if such a caller needs the chunks. Default: always undefined.
+   */
+  readonly original?: (() => SseEvent | undefined) | undefined;
 }
 
 const STREAM_FAILURE = Symbol.for('tollgate.StreamFailure');
@@ -184,6 +201,11 @@ export interface ChatCodec {
   /** `body` is parsed JSON. Throws {@link StreamFailure} for a 200 that contains an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;
+  /**
+   * Returns true if a vendor's whole response equals its canonical form. Callers of the vendor's format then get it unchanged.
+   * Default: false.
+   */
+  isOriginal?(body: unknown, response: ChatResponse): boolean;
   /**
    * Returns whether the model accepts the order of a request's turns. If not, a request in the vendor's own format is translated.
    */
@@ -266,7 +288,7 @@ export interface Timeouts {
 }
 
 /** Outgoing route of connections: proxy and certificates. Core creates it from the options `proxy` and `tls`. */
-export interface Way {
+export interface ProxyRoute {
   /** Different ids share no connection. */
   readonly id: string;
   connector(timeoutMs: number): buildConnector.connector;
@@ -285,7 +307,7 @@ export interface Endpoint {
   readonly timeouts?: Partial<Timeouts>;
   readonly transport?: Transport;
   /** Set by core; undefined for a direct connection. */
-  readonly way?: Way;
+  readonly proxyRoute?: ProxyRoute;
   /** Classifies a response with an error status. `body` is parsed JSON if valid (arrays unwrapped), else text. */
   error(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure;
   /** Response header with the service tier, if any; lower case. */

@@ -56,6 +56,12 @@ export function cutSecrets(text: string, endpoint: Endpoint | undefined): string
   return pattern ? text.replace(pattern, REDACTED) : text;
 }
 
+/** Removes the endpoint's key from what its vendor sent, in case the vendor repeats its request. Costs one search. */
+export function cutKey(text: string, endpoint: Endpoint | undefined): string {
+  const key = endpoint?.credential?.value;
+  return key !== undefined && key.length >= LEAST_LENGTH && text.includes(key) ? cutSecrets(text, endpoint) : text;
+}
+
 function patternOf({ credential, keys = [], headers = {} }: Endpoint): RegExp | null {
   const ofKeys = keys.map((key) => key.credential.value);
   const values = [credential?.value, ...ofKeys, ...Object.values(headers)].filter((value) => value !== undefined);

@@ -37,7 +37,7 @@ export interface RouteState<Body = unknown> {
   readonly requestId: string;
   /** Caller's address, from trusted proxies if configured. */
   readonly ip: string;
-  /** Present unless the route's auth is `none`. */
+  /** Missing on routes with auth `none`. */
   readonly principal: Principal;
   /** Validated body; undefined for an empty optional body. */
   readonly body: Body;
@@ -49,6 +49,8 @@ export interface RouteState<Body = unknown> {
   readonly trace?: TraceContext | undefined;
   /** Fires when the caller disconnects or the gateway drains. */
   readonly signal: AbortSignal;
+  /** Silence of an event stream after which a keep-alive is sent: `server.sseKeepAlive`. */
+  readonly sseKeepAliveMs?: number | undefined;
   /** Results of the calls for this request so far; absent if there were none. */
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[] | undefined;
   /** Records a call for this request, for the access log; pass it on as `CallContext.onOutcome`. */

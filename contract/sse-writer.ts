@@ -12,6 +12,8 @@ export interface SseWriterOptions {
   readonly signal?: AbortSignal;
   /** Added to the head, or replacing its defaults. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Called just before the head is sent. With it, a keep-alive may start the stream; without it, only a write does. */
+  readonly onStart?: () => void;
 }
 
 /** Writes one event stream to one response. Does not throw after the reader has disconnected. */
@@ -82,6 +84,7 @@ class ResponseWriter implements SseWriter {
     if (this.closed || this.started) return;
     this.started = true;
     if (this.#res.headersSent) return;
+    this.#options.onStart?.();
     this.#res.writeHead(200, { ...HEAD, ...this.#options.headers });
     this.#res.flushHeaders();
   }
@@ -140,9 +143,10 @@ class ResponseWriter implements SseWriter {
     this.#wake();
   }
 
-  /** Sends nothing before the head: until then the response may still become another one, such as an error with its status. */
+  /** Without `onStart`, sends nothing before the head: the response may still become another one. */
   #onSilence(): void {
-    if (this.started && !this.#isBehind()) this.write(this.#options.keepAlive ?? KEEP_ALIVE);
+    const canStart = this.#options.onStart !== undefined && !this.#res.headersSent;
+    if ((this.started || canStart) && !this.#isBehind()) this.write(this.#options.keepAlive ?? KEEP_ALIVE);
     this.#silence?.refresh();
   }
 

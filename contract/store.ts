@@ -20,7 +20,7 @@ export interface Store {
   readonly sets: Sets;
   readonly counters: Counters;
   /** Returns documents of accounts; keys are unique per owner, such as a plugin's instance. */
-  kept(owner: string): AccountDocuments;
+  stored(owner: string): AccountDocuments;
   /** Returns the export and import of the store; absent if the store cannot list its data. */
   transfer?(): Transfer;
   /** Writes once at startup. Rejects if the store responds and rejects writes; resolves if it is unreachable. */
@@ -114,6 +114,8 @@ export interface BudgetHold {
   readonly limit: number;
   /** Unix milliseconds after which the window is unused. */
   readonly until?: number;
+  /** The id is that of a leased share: the hold must also fit the share, as the store knows it. */
+  readonly isShare?: boolean;
 }
 
 export interface Reservation {
@@ -197,6 +199,57 @@ export interface AccountRow extends AccountBalance {
 export interface BudgetState {
   readonly spent: number;
   readonly held: number;
+  /** Set for a budget that began inside its window. */
+  readonly start?: BudgetStart | undefined;
+}
+
+/** Beginning of a budget inside its window. Calls before it are part of the opening amount. */
+export interface BudgetStart {
+  /** Identifies the beginning: Unix milliseconds at which the budget was created. */
+  readonly since: number;
+  /** Calls that count before this time belong to the opening amount. */
+  readonly before: number;
+  /** Spent amount of these calls that the budget includes. */
+  readonly counted: number;
+}
+
+/** Request for a share of a budget. */
+export interface BudgetShareRequest {
+  /** Id of the budget. */
+  readonly id: string;
+  /** Id of the share, which reservations name instead of the budget: unique per process and budget. */
+  readonly shareId: string;
+  /** Limit of the budget. */
+  readonly limit: number;
+  /** Unix milliseconds after which the window is unused. */
+  readonly until?: number | undefined;
+  /** Wanted free part of the share; 0 ends the lease. */
+  readonly amount: number;
+  /** Lifetime of the lease. After it, others may end it. */
+  readonly ttlMs: number;
+  /** Ends the lease of another process, if it has expired. */
+  readonly ifExpired?: boolean;
+}
+
+/** Result of a request for a share. */
+export interface BudgetShare {
+  /** Free part of the share. 0 if the rest of the budget is too small to lease from. */
+  readonly free: number;
+  /** Holds of running calls in the share. */
+  readonly held: number;
+  /** State of the budget, in which all of a share counts as held. */
+  readonly budget: BudgetState;
+  /** Expired shares of other processes. */
+  readonly expired: readonly string[];
+}
+
+/** Opening amount of a budget. */
+export interface BudgetOpening extends Pick<BudgetStart, 'since' | 'before'> {
+  readonly id: string;
+  /** Unix milliseconds after which the window is unused. */
+  readonly until?: number | undefined;
+  /** Spent amount of all settled calls that count before {@link BudgetStart.before}. */
+  readonly spent: number;
 }
 
 /**
@@ -228,6 +281,17 @@ export interface Ledger {
   accounts(page: { readonly limit: number; readonly after?: string }): Promise<readonly AccountRow[]>;
   /** Returns the spent and held amount of each budget; zeros for an unused budget. */
   budgets(ids: readonly string[]): Promise<readonly BudgetState[]>;
+  /**
+   * Adds what calls spent before a budget was created, except what the budget includes. Repeat it until all calls of that time have
+   * settled: a repetition adds only the difference, and never subtracts. The first beginning with this `since` sets `before`. Absent if
+   * budgets of this store start at zero.
+   */
+  openBudget?(opening: BudgetOpening): Promise<BudgetState>;
+  /**
+   * Moves the spent amount of a share to its budget, and leases a new free part. So calls of many processes do not all change the
+   * row of the budget. The budget counts a share as held, so all processes together never exceed it. Absent if a store has no need of it.
+   */
+  shareBudget?(request: BudgetShareRequest): Promise<BudgetShare>;
   /** Newest first. */
   entries(account: string, page: { readonly limit: number; readonly after?: string }): Promise<readonly LedgerEntry[]>;
   /** Returns the records of calls, newest first. */

@@ -17,16 +17,21 @@ function targetRow(report: TargetReport) {
   const { provider, model, key, state, cause, openUntil, lastError, errorRate, attempts } = report;
   const { wholeMs, firstTokenMs } = report;
   return {
-    ...{ target: nameOf(report), provider, model, state },
+    target: nameOf(report),
+    provider,
+    model,
+    state,
     ...(key !== undefined && { key }),
     ...(cause && state !== 'closed' && { cause }),
     ...(openUntil !== undefined && state !== 'closed' && { open_until: iso(openUntil) }),
-    ...{ error_ratio: round(errorRate, 4), attempts },
+    error_ratio: round(errorRate, 4),
+    attempts,
     ...(wholeMs !== undefined && { whole_ms: round(wholeMs, 1) }),
     ...(firstTokenMs !== undefined && { first_token_ms: round(firstTokenMs, 1) }),
     ...(lastError && {
       last_error: {
-        ...{ at: iso(lastError.at), message: lastError.message },
+        at: iso(lastError.at),
+        message: lastError.message,
         ...(lastError.class && { class: lastError.class }),
         ...(lastError.status !== undefined && { status: lastError.status }),
         ...(lastError.errno !== undefined && { errno: lastError.errno }),

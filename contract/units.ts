@@ -21,12 +21,18 @@ export function parseDuration(text: string): number {
   return Math.round(Number(match[1]) * unit);
 }
 
-/** Returns examples for an invalid duration. For a bare number, its two likely meanings. */
+/** Returns examples for an invalid duration. */
 function describeDuration(text: string): string {
-  const number = text.trim();
-  if (/^\d+(?:\.\d+)?$/.test(number))
-    return `a unit is missing. Write "${number}s" for seconds or "${number}ms" for milliseconds`;
+  const meanings = bareDurationMeanings(text);
+  if (meanings !== undefined) return `a unit is missing. ${meanings}`;
   return 'write 500ms, 30s, 2m, 1h or 30d';
+}
+
+/** Returns the two likely meanings of a duration without a unit; undefined for other texts. */
+export function bareDurationMeanings(text: string): string | undefined {
+  const number = text.trim();
+  if (!/^\d+(?:\.\d+)?$/.test(number)) return undefined;
+  return `Write "${number}s" for seconds or "${number}ms" for milliseconds`;
 }
 
 /**
@@ -145,7 +151,7 @@ function quote(text: string): string {
 }
 
 /** Metric for operators, read on demand. */
-export interface Figure {
+export interface GaugeDefinition {
   /** Words of `[a-z0-9_]`, the unit last: `held_usd`. The metric is `tollgate_held_usd`. */
   readonly name: string;
   /** One line. */

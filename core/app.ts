@@ -64,7 +64,7 @@ export interface Gateway {
   /** Returns the state of each process of this gateway: its store, and its hook counts. */
   processStates(): Promise<readonly ProcessState[]>;
   /** Sets the problem of the configuration in `/readyz`: why the last reload was rejected, or nothing. */
-  noteReload(problem: string | undefined): void;
+  recordReload(problem: string | undefined): void;
   /** Becomes not ready at once. Running responses finish, or end in an error frame at the deadline; then everything closes. */
   close(): Promise<void>;
 }
@@ -124,7 +124,11 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const handshakes = watchHandshakes(server, log);
     deps.inner.attach(server, config.basePath);
     const upgrades = new Upgrades({
-      ...{ server, basePath: config.basePath, log, memory: deps.memory, maxMessageBytes: config.bodyLimitBytes },
+      server,
+      basePath: config.basePath,
+      log,
+      memory: deps.memory,
+      maxMessageBytes: config.bodyLimitBytes,
       rules: () => live.upgrades,
       isDraining: () => deps.lifecycle.draining,
     });
@@ -146,7 +150,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     };
     const close = async (): Promise<void> => {
       const { drainDelayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
-      // Without a port nobody sends connections here who would have to notice.
+      // Without a port, no load balancer has to notice the drain.
       const delayMs = options.listen === false ? 0 : drainDelayMs;
       await deps.lifecycle.drain(server, { delayMs, deadlineMs, listener, sockets: [handshakes, upgrades] });
       upgrades.close();
@@ -171,7 +175,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       routing: () => gatherStates(foundation.gatherer),
       processStates: async () => (await foundation.gatherer.gather(PROCESS_TOPIC)) as readonly ProcessState[],
       audit: (change) => live.generation.audit.add(change),
-      noteReload(problem) {
+      recordReload(problem) {
         foundation.reloadProblem = problem;
       },
       close() {

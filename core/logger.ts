@@ -141,8 +141,8 @@ function openStdout(
 }
 
 /**
- * Buffers lines for a stream. Forwards them as one text when they fill a block or reach the maximum delay. sonic-boom also buffers
- * lines, but measures its whole block at each line, which copies it.
+ * Buffers lines for a stream. Forwards them as one text when they fill a block or reach the maximum delay. The
+ * library sonic-boom also buffers lines, but copies its whole block at each line to measure it.
  */
 class LineBlock {
   readonly #maxBytes: number;

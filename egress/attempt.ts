@@ -26,7 +26,7 @@ export interface Source {
 export interface UpstreamResponse extends AttemptResponse {
   /** Readable once. Pausing applies back pressure to the vendor; stopping closes the connection. */
   readonly body: AsyncIterable<Buffer>;
-  /** Reserves this much memory in addition to that of `readAll`, for values derived from its bytes; throws if there is none. */
+  /** Reserves this much memory in addition to that of `readAll`, for values derived from its bytes; throws if there is not enough. */
   reserve(bytes: number): void;
   /** Releases the memory of the read bytes, if no value is derived from them. */
   release(): void;
@@ -86,7 +86,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
   #isOver = false;
   #wasStopped = false;
   /** True if its reader stopped early. */
-  #wasLeft = false;
+  #isCancelled = false;
   #heldBytes = 0;
   #isReleased = false;
   #progress: StreamProgress = 'open';
@@ -171,7 +171,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
       this.fail(`the provider returned a redirect (${status}), which is not followed`, REFUSED);
     else if (status === 204 || status === 205)
       this.fail(`the provider returned status ${status}, which has no content`, REFUSED);
-    else if (Number(headers['content-length']) > this.#options.maxBytes) this.#outgrow(this.#options.maxBytes);
+    else if (Number(headers['content-length']) > this.#options.maxBytes) this.#failTooLong(this.#options.maxBytes);
     else if (isEncoded && status < 400) this.fail('the provider returned an unrequested content-encoding', USELESS);
     else {
       // An encoded error page is still an error: its status counts, its text is dropped.
@@ -200,15 +200,15 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
           this.#waitedMs += performance.now() - this.#readSinceMs;
           this.#readSinceMs = undefined;
         }
-        if (part === undefined || this.#wasLeft) break;
+        if (part === undefined || this.#isCancelled) break;
         size += part.length;
-        if (size > maxBytes) throw this.#outgrow(maxBytes);
+        if (size > maxBytes) throw this.#failTooLong(maxBytes);
         yield part;
         if (this.#progress === 'complete') return;
       }
       this.#end(false);
     } catch (error) {
-      if (!this.#wasLeft) throw this.explain(error, 'body');
+      if (!this.#isCancelled) throw this.explain(error, 'body');
     } finally {
       // Releases the memory of an unfinished event.
       if (this.#heldBytes > 0) this.release();
@@ -224,23 +224,23 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     this.#waitedMs = 0;
     if (this.#isOver || progress === 'complete' || (this.#watch && progress === 'open')) return;
     clearTimeout(this.#watch);
-    this.#watchFor(this.#patienceMs());
+    this.#watchFor(this.#timeoutMs());
   }
 
   /** Returns the maximum wait for the next event. */
-  #patienceMs(): number {
+  #timeoutMs(): number {
     if (this.#progress === 'finished') return END_MARKER_MS;
     return this.#progress === 'ending' ? TRAILING_USAGE_MS : this.timeouts.idleMs;
   }
 
   #watchFor(ms: number): void {
-    this.#watch = setTimeout(() => this.#look(), Math.ceil(ms)).unref();
+    this.#watch = setTimeout(() => this.#checkTimeout(), Math.ceil(ms)).unref();
   }
 
   /** One timer serves all events of a stream: it restarts if events arrived in the meantime. */
-  #look(): void {
+  #checkTimeout(): void {
     const readingMs = this.#readSinceMs === undefined ? 0 : performance.now() - this.#readSinceMs;
-    const leftMs = this.#patienceMs() - this.#waitedMs - readingMs;
+    const leftMs = this.#timeoutMs() - this.#waitedMs - readingMs;
     if (this.#progress === 'complete') return;
     if (leftMs > 0) this.#watchFor(leftMs);
     else if (this.#progress === 'open') this.expire('idle');
@@ -278,16 +278,16 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
       for (;;) {
         const next = this.source?.read();
         const part = next instanceof Promise ? await next : next;
-        if (part === undefined || this.#wasLeft) break;
+        if (part === undefined || this.#isCancelled) break;
         size += part.length;
-        if (size > maxBytes) throw this.#outgrow(maxBytes);
+        if (size > maxBytes) throw this.#failTooLong(maxBytes);
         this.reserve(part.length * MEMORY_PER_BYTE);
         parts.push(part);
       }
       this.#end(false);
     } catch (error) {
       this.release();
-      if (!this.#wasLeft) {
+      if (!this.#isCancelled) {
         if (!isGatewayError(error)) throw this.explain(error, 'body');
         this.destroy();
         throw error;
@@ -318,7 +318,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
   /** Stops the attempt because the rest is not needed. No effect after its end. */
   destroy(): void {
     if (this.#isDraining) return;
-    this.#wasLeft ||= !this.#isOver;
+    this.#isCancelled ||= !this.#isOver;
     this.#end(true);
   }
 
@@ -327,7 +327,7 @@ export class Attempt implements UpstreamResponse, Linked<Attempt> {
     this.#end(false);
   }
 
-  #outgrow(maxBytes: number): UpstreamError {
+  #failTooLong(maxBytes: number): UpstreamError {
     return this.fail(`the response is longer than ${maxBytes} bytes`, USELESS);
   }
 

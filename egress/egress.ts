@@ -6,7 +6,7 @@ import type { EgressRules } from '../config/egress.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { isObject } from '../contract/json.ts';
 import type { Log } from '../contract/plugin.ts';
-import type { Endpoint, TransportResponse, Way } from '../contract/provider.ts';
+import type { Endpoint, ProxyRoute, TransportResponse } from '../contract/provider.ts';
 import {
   type Cut,
   createCut,
@@ -25,7 +25,7 @@ import {
   secretsOf,
 } from './exchanges.ts';
 import { createUpstream, type Upstream, UpstreamError, type UpstreamResponse } from './upstream.ts';
-import { createWay, withWay } from './way.ts';
+import { createProxyRoute, withProxyRoute } from './way.ts';
 
 /** Recording and replay of exchanges. Folders are absolute. */
 export interface ExchangeOptions {
@@ -41,9 +41,9 @@ export interface ExchangeOptions {
 export interface Egress {
   readonly upstream: Upstream;
   /** Returns the route of an instance's connections. */
-  wayOf(rules: EgressRules | undefined): Way | undefined;
+  proxyRouteOf(rules: EgressRules | undefined): ProxyRoute | undefined;
   /** Adds the route to an instance's endpoint. */
-  outfit<E extends Endpoint>(endpoint: E, way: Way | undefined): E;
+  outfit<E extends Endpoint>(endpoint: E, route: ProxyRoute | undefined): E;
 }
 
 /** Opens the connections to providers. Throws an {@link ExchangeError} for an unusable folder. */
@@ -63,7 +63,7 @@ export function openEgress(
   const upstream = createUpstream({ log });
   if (replay !== undefined) return replayed(upstream, replay, times, listSecrets);
   const over = record === undefined ? upstream : recorded(upstream, { folder: record, times, log, listSecrets });
-  return { upstream: over, wayOf: createWay, outfit: withWay };
+  return { upstream: over, proxyRouteOf: createProxyRoute, outfit: withProxyRoute };
 }
 
 interface Recording {
@@ -110,7 +110,9 @@ function recorded(upstream: Upstream, { folder, times, log, listSecrets }: Recor
           save.add(describeRequest(endpoint, request, cut), bytes, (body) => ({
             ...(head && {
               response: {
-                ...{ status: head.status, headers: keptHeaders(head.headers, cut), body },
+                status: head.status,
+                headers: keptHeaders(head.headers, cut),
+                body,
                 chunks: chunks.map(({ length }) => length),
                 ...(times && { timesMs, headMs }),
               },
@@ -203,7 +205,8 @@ function watch(
     }
   };
   return {
-    ...{ status: response.status, headers: response.headers },
+    status: response.status,
+    headers: response.headers,
     body: { [Symbol.asyncIterator]: read },
     reportProgress(progress) {
       isComplete ||= progress === 'complete';
@@ -319,12 +322,15 @@ function replayed(upstream: Upstream, folder: string, times: boolean, listSecret
     if (!known) throw new GatewayError('not_found', describeMissing(request, all));
     return known;
   };
-  const way: Way = { id: 'replay', connector: () => (_target, callback) => callback(new Error(NOTHING_LEAVES), null) };
+  const route: ProxyRoute = {
+    id: 'replay',
+    connector: () => (_target, callback) => callback(new Error(NOTHING_LEAVES), null),
+  };
   return {
-    wayOf: () => way,
+    proxyRouteOf: () => route,
     outfit(endpoint, own) {
       const { credential } = endpoint;
-      const set = withWay(endpoint, own);
+      const set = withProxyRoute(endpoint, own);
       if (endpoint.transport || !credential?.required || credential.value !== undefined) return set;
       return Object.assign(set, { credential: { ...credential, value: 'replayed' } });
     },
@@ -367,7 +373,8 @@ async function play(
   if (times) await pause(headMs, undefined, { ref: false });
   const startedMs = performance.now() - headMs;
   return {
-    ...{ status, headers },
+    status,
+    headers,
     body: (async function* () {
       let at = 0;
       for (const [index, length] of chunks.entries()) {

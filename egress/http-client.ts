@@ -2,11 +2,11 @@ import type { CancelableRequest, Got } from 'got';
 import { VERSION } from '../config/package-root.ts';
 import type { Connect } from '../config/read.ts';
 import { parseJson } from '../contract/json.ts';
-import type { Credential, CredentialHeaders, CredentialRequest, Way } from '../contract/provider.ts';
-import { agentsOf, createWay } from './way.ts';
+import type { Credential, CredentialHeaders, CredentialRequest, ProxyRoute } from '../contract/provider.ts';
+import { agentsOf, createProxyRoute } from './way.ts';
 
 /** Opens the client before plugins exist, for secrets managers. */
-export const connect: Connect = (hosts, rules) => createHttpClient(hosts, VERSION, createWay(rules));
+export const connect: Connect = (hosts, rules) => createHttpClient(hosts, VERSION, createProxyRoute(rules));
 
 /** Maximum size of a control-plane response in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -15,9 +15,9 @@ const MAX_BYTES = 16 * 1024 * 1024;
  * Creates the client for control-plane calls (model lists, voices): got with limits on time and size. It never follows a redirect,
  * which would forward the vendor's key, and reaches only the given hosts, by their instance's route. The hot path does not use it.
  */
-export async function createHttpClient(hosts: ReadonlySet<string>, version: string, way?: Way): Promise<Got> {
+export async function createHttpClient(hosts: ReadonlySet<string>, version: string, route?: ProxyRoute): Promise<Got> {
   const { got } = await import('got');
-  const agent = agentsOf(way);
+  const agent = agentsOf(route);
   return got.extend({
     followRedirect: false,
     retry: { limit: 1, methods: ['GET'], maxRetryAfter: 2000 },

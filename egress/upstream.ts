@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { SentBy } from '../contract/operation.ts';
 import type { Log } from '../contract/plugin.ts';
-import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../contract/provider.ts';
+import type { Credential, Endpoint, HttpRequest, ProxyRoute, ResponseHeaders, Timeouts } from '../contract/provider.ts';
 import { type Address, joinPath, parseBaseUrl } from './address.ts';
 import {
   Attempt,
@@ -150,10 +150,11 @@ class Connections {
   readonly #all = new Set<Connection>();
   readonly #idle: Connection[] = [];
 
-  constructor({ origin, way }: PreparedRequest, connectMs: number, limits: UpstreamLimits) {
+  constructor({ origin, proxyRoute }: PreparedRequest, connectMs: number, limits: UpstreamLimits) {
     this.#origin = origin;
     this.#limits = limits;
-    this.#connect = way?.connector(connectMs) ?? buildConnector({ timeout: connectMs, rejectUnauthorized: true });
+    this.#connect =
+      proxyRoute?.connector(connectMs) ?? buildConnector({ timeout: connectMs, rejectUnauthorized: true });
   }
 
   /** Returns the most recently used idle connection, or a new one (always a new one if `fresh`); undefined if all are in use. */
@@ -192,7 +193,8 @@ class Connections {
           callback(...result);
         }),
       maxHeaderSize: this.#limits.maxHeaderBytes,
-      ...{ keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
     });
     const connection: Connection = { client, socket: undefined, openedMs: 0, writtenBefore: 0, readBefore: 0 };
     // A connection in use stays: undici reconnects by itself if it was closed before the request was written.
@@ -207,7 +209,7 @@ class Connections {
 /** Request in undici's form, with its destination. */
 interface PreparedRequest {
   readonly origin: string;
-  readonly way: Way | undefined;
+  readonly proxyRoute: ProxyRoute | undefined;
   /** Origin and route. */
   readonly place: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -219,7 +221,7 @@ interface PreparedRequest {
 /** Placeholder for a completed request. */
 const NO_REQUEST: PreparedRequest = Object.freeze({
   origin: '',
-  way: undefined,
+  proxyRoute: undefined,
   place: '',
   method: 'GET',
   path: '',
@@ -248,7 +250,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
   readonly #log: Log;
   #connection: Connection | undefined;
   /** Previous socket of the connection. It may change: undici replaces a reused socket that closed. */
-  #kept: Socket | undefined;
+  #reusedSocket: Socket | undefined;
   #bytesRead = 0;
   #bytesWritten = 0;
   #isRetry = false;
@@ -279,16 +281,16 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
       return;
     }
     this.#connection = connection;
-    this.#kept = connection.socket;
-    this.#bytesRead = this.#kept?.bytesRead ?? 0;
-    this.#bytesWritten = this.#kept?.bytesWritten ?? 0;
+    this.#reusedSocket = connection.socket;
+    this.#bytesRead = this.#reusedSocket?.bytesRead ?? 0;
+    this.#bytesWritten = this.#reusedSocket?.bytesWritten ?? 0;
     connection.client.dispatch({ path, method, headers, body, headersTimeout, bodyTimeout }, this);
   }
 
   isSent(): boolean {
     return (
       (this.#connection?.socket?.bytesWritten ?? 0) >
-      (this.#isKept() ? this.#bytesWritten : (this.#connection?.writtenBefore ?? 0))
+      (this.#isReused() ? this.#bytesWritten : (this.#connection?.writtenBefore ?? 0))
     );
   }
 
@@ -311,17 +313,17 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
         this.#wake = resolve;
       }).then(() => this.read());
     if (this.#connection) this.#connections.release(this.#connection);
-    this.#letGo();
+    this.#clear();
     return undefined;
   }
 
   /** Releases the request and the attempt at the end: undici retains its handler until the connection carries the next request. */
-  #letGo(): void {
+  #clear(): void {
     if (this.#attempt) this.#attempt.source = undefined;
     this.#attempt = undefined;
     this.#request = NO_REQUEST;
     this.#connection = undefined;
-    this.#kept = undefined;
+    this.#reusedSocket = undefined;
     this.#controller = undefined;
     this.#wake = undefined;
   }
@@ -367,8 +369,8 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
     const isSent = this.isSent();
     const hasResponded =
       (this.#connection?.socket?.bytesRead ?? 0) >
-      (this.#isKept() ? this.#bytesRead : (this.#connection?.readBefore ?? 0));
-    const mayRetry = !this.#isRetry && !attempt.error && RESET_CODES.has(errorCode(error)) && this.#isKept();
+      (this.#isReused() ? this.#bytesRead : (this.#connection?.readBefore ?? 0));
+    const mayRetry = !this.#isRetry && !attempt.error && RESET_CODES.has(errorCode(error)) && this.#isReused();
     this.stop();
     if (MISUSE_CODES.has(errorCode(error))) attempt.refuse(new TypeError(error.message));
     else if (!mayRetry || hasResponded)
@@ -383,8 +385,8 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
     }
   }
 
-  #isKept(): boolean {
-    return this.#kept !== undefined && this.#connection?.socket === this.#kept;
+  #isReused(): boolean {
+    return this.#reusedSocket !== undefined && this.#connection?.socket === this.#reusedSocket;
   }
 }
 
@@ -409,7 +411,7 @@ function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedReque
   const type = body === null ? {} : JSON_TYPE;
   return {
     origin: address.origin,
-    way: endpoint.way,
+    proxyRoute: endpoint.proxyRoute,
     place,
     method: request.method ?? (body === null ? 'GET' : 'POST'),
     path: joinPath(address, request.path),
@@ -449,7 +451,7 @@ function knowEndpoint(endpoint: Endpoint) {
   const credential: Readonly<Record<string, string>> = bound ? { [bound[0]]: bound[1] } : {};
   // All headers of a JSON request without headers of its own, which is nearly every request.
   const ofJson = { ...JSON_TYPE, ...headers, ...credential };
-  const place = endpoint.way === undefined ? address.origin : `${address.origin} ${endpoint.way.id}`;
+  const place = endpoint.proxyRoute === undefined ? address.origin : `${address.origin} ${endpoint.proxyRoute.id}`;
   const found = { address, headers, credential, ofJson, place };
   known.set(endpoint, found);
   return found;
@@ -459,7 +461,8 @@ function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<str
   const read: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
-    if (OWN_HEADERS.has(lower)) throw new TypeError(`the header ${lower} can't be set: the gateway sets it itself`);
+    if (OWN_HEADERS.has(lower))
+      throw new TypeError(`the header ${lower} cannot be set by a plugin or the configuration`);
     read[lower] = value;
   }
   return read;

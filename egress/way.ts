@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { Agent, buildConnector, fetch as fetchByUndici } from 'undici';
 import type { EgressRules, ProxyAddress } from '../config/egress.ts';
 import { isPlain } from '../contract/json.ts';
-import type { Endpoint, Way } from '../contract/provider.ts';
+import type { Endpoint, ProxyRoute } from '../contract/provider.ts';
 
 /** Error of a proxy. Its message names neither the proxy nor its user. */
 export class ProxyError extends Error {
@@ -14,26 +14,28 @@ export class ProxyError extends Error {
 }
 
 /** Creates the connector of one instance; undefined for direct connections. All kinds of clients get their sockets from it. */
-export function createWay(rules: EgressRules | undefined): Way | undefined {
+export function createProxyRoute(rules: EgressRules | undefined): ProxyRoute | undefined {
   if (rules === undefined) return undefined;
   const id = createHash('sha256').update(JSON.stringify(rules)).digest('base64url').slice(0, 16);
   return Object.freeze({ id, connector: (timeoutMs: number) => createConnector(rules, timeoutMs) });
 }
 
 /** Returns an endpoint with its route. */
-export function withWay<E extends Endpoint>(endpoint: E, way: Way | undefined): E {
-  if (way === undefined) return endpoint;
+export function withProxyRoute<E extends Endpoint>(endpoint: E, route: ProxyRoute | undefined): E {
+  if (route === undefined) return endpoint;
   // The methods of a class are not own properties of its objects.
-  return isPlain(endpoint) ? { ...endpoint, way } : Object.assign(endpoint, { way });
+  return isPlain(endpoint) ? { ...endpoint, proxyRoute: route } : Object.assign(endpoint, { proxyRoute: route });
 }
 
 /** Time limit for connecting a control-plane client. */
 const CONNECT_MS = 5000;
 
 /** Returns the agents of a route for `node:http` and libraries based on it. */
-export function agentsOf(way: Way | undefined): { readonly http: http.Agent; readonly https: https.Agent } | undefined {
-  if (way === undefined) return undefined;
-  const connect = way.connector(CONNECT_MS);
+export function agentsOf(
+  route: ProxyRoute | undefined,
+): { readonly http: http.Agent; readonly https: https.Agent } | undefined {
+  if (route === undefined) return undefined;
+  const connect = route.connector(CONNECT_MS);
   const open = (protocol: string, options: ClientRequestArgs, callback?: OnSocket): undefined => {
     const { host, port } = options;
     connect({ hostname: String(host), host: String(host), protocol, port: String(port ?? '') }, (error, socket) =>
@@ -51,11 +53,11 @@ export function agentsOf(way: Way | undefined): { readonly http: http.Agent; rea
 type OnSocket = (error: Error | null, socket: Duplex) => void;
 
 /** Returns the `fetch` of a route. */
-export function fetchBy(way: Way | undefined): typeof fetch {
-  if (way === undefined) return (input, init) => fetch(input, init);
-  const dispatcher = new Agent({ connect: way.connector(CONNECT_MS) });
-  const fetchByWay = (input: string, init: object): Promise<unknown> => fetchByUndici(input, { ...init, dispatcher });
-  return fetchByWay as typeof fetch;
+export function fetchBy(route: ProxyRoute | undefined): typeof fetch {
+  if (route === undefined) return (input, init) => fetch(input, init);
+  const dispatcher = new Agent({ connect: route.connector(CONNECT_MS) });
+  const fetchByRoute = (input: string, init: object): Promise<unknown> => fetchByUndici(input, { ...init, dispatcher });
+  return fetchByRoute as typeof fetch;
 }
 
 /** Creates an undici connector: directly or through a proxy tunnel, with TLS inside. */
@@ -97,7 +99,12 @@ function openTunnel(
   const host = isIPv6(target.hostname) ? `[${target.hostname}]` : target.hostname;
   const authority = `${host}:${target.port || (target.protocol === 'https:' ? 443 : 80)}`;
   const request = (isTls ? https : http).request({
-    ...{ host: hostname, port, method: 'CONNECT', path: authority, agent: false, rejectUnauthorized: true },
+    host: hostname,
+    port,
+    method: 'CONNECT',
+    path: authority,
+    agent: false,
+    rejectUnauthorized: true,
     headers: { host: authority, ...(authorization !== undefined && { 'proxy-authorization': authorization }) },
   });
   const timer = setTimeout(() => request.destroy(timedOut()), timeoutMs);

@@ -32,14 +32,14 @@ const CLOSE_MS = 2000;
  * ordinary response.
  */
 export async function openWebsocket(
-  { credential, way }: Endpoint,
+  { credential, proxyRoute }: Endpoint,
   request: WebsocketRequest,
   bounds: NonNullable<SentBy['websocket']>,
   attempt: Attempt,
 ): Promise<void> {
   try {
     const made = await credential?.headers?.({ ...request, url: request.origin + request.path });
-    if (!attempt.error) connect({ ...request, headers: { ...request.headers, ...made } }, way, bounds, attempt);
+    if (!attempt.error) connect({ ...request, headers: { ...request.headers, ...made } }, proxyRoute, bounds, attempt);
   } catch (error) {
     attempt.refuse(error);
   }
@@ -47,13 +47,16 @@ export async function openWebsocket(
 
 function connect(
   { origin, path, headers }: WebsocketRequest,
-  way: Endpoint['way'],
+  proxyRoute: Endpoint['proxyRoute'],
   { maxMessageBytes }: NonNullable<SentBy['websocket']>,
   attempt: Attempt,
 ): void {
-  const agent = agentsOf(way)?.[origin.startsWith('https:') ? 'https' : 'http'];
+  const agent = agentsOf(proxyRoute)?.[origin.startsWith('https:') ? 'https' : 'http'];
   const socket = new (loadWs().WebSocket)(origin.replace(/^http/, 'ws') + path, {
-    ...{ headers, maxPayload: maxMessageBytes, perMessageDeflate: false, followRedirects: false },
+    headers,
+    maxPayload: maxMessageBytes,
+    perMessageDeflate: false,
+    followRedirects: false,
     ...(agent && { agent }),
   });
   const source = new SocketSource(socket);
@@ -99,7 +102,7 @@ class SocketSource implements Source {
   #error: Error | undefined;
   #isOver = false;
   #wake: (() => void) | undefined;
-  #isThere = true;
+  #isAlive = true;
 
   constructor(socket: WebSocket) {
     this.#socket = socket;
@@ -109,7 +112,7 @@ class SocketSource implements Source {
       socket.once('close', () => clearInterval(timer));
     });
     socket.on('pong', () => {
-      this.#isThere = true;
+      this.#isAlive = true;
     });
     socket.on('message', (data, isBinary) => (isBinary ? this.end(new Error(NO_TEXT)) : this.#take(data)));
     socket.on('close', (code) => this.end(code === 1000 ? undefined : new Error(`it closed the websocket (${code})`)));
@@ -125,7 +128,7 @@ class SocketSource implements Source {
       this.#waitingBytes -= frame.length;
       if (this.#socket.isPaused && this.#waitingBytes <= MAX_WAITING_BYTES) {
         // Pending frames, including pongs, are read only from now on.
-        this.#isThere = true;
+        this.#isAlive = true;
         this.#socket.resume();
       }
       return frame;
@@ -157,9 +160,9 @@ class SocketSource implements Source {
 
   #ping(): void {
     if (this.#isOver || this.#socket.isPaused) return;
-    if (this.#isThere) this.#socket.ping();
-    else this.end(new Error('it no longer answers'));
-    this.#isThere = false;
+    if (this.#isAlive) this.#socket.ping();
+    else this.end(new Error('it no longer responds'));
+    this.#isAlive = false;
   }
 
   #close(): void {
@@ -177,7 +180,7 @@ class SocketSource implements Source {
     const frame = Buffer.isBuffer(data)
       ? data
       : Buffer.concat([data].flat().map((part) => Buffer.from(part as Buffer)));
-    this.#isThere = true;
+    this.#isAlive = true;
     this.#frames.push(frame);
     this.#waitingBytes += frame.length;
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#socket.pause();

@@ -15,10 +15,10 @@ function serve(port) {
   http
     .createServer(async (request, response) => {
       const body = await readBody(request);
-      const [status, answer] = respond(state, request, body, port);
-      const text = typeof answer === 'string' ? answer : JSON.stringify(answer);
+      const [status, reply] = respond(state, request, body, port);
+      const text = typeof reply === 'string' ? reply : JSON.stringify(reply);
       response.writeHead(status, {
-        'content-type': typeof answer === 'string' ? 'text/event-stream' : 'application/json',
+        'content-type': typeof reply === 'string' ? 'text/event-stream' : 'application/json',
       });
       response.end(text);
     })

@@ -11,7 +11,7 @@ import type { ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
 import { familyOf, loadModelTable, rowsOf } from './model-table.ts';
 
 /** Models by provider and name, for look-up alone. */
-export type Catalog = Omit<ModelCatalog, 'learn' | 'use' | 'hasOwnPrice' | 'priceOf'> &
+export type Catalog = Omit<ModelCatalog, 'learn' | 'use' | 'tableDate' | 'hasOwnPrice' | 'priceOf'> &
   Partial<Pick<ModelCatalog, 'priceOf'>>;
 
 export type Aliases = ReadonlyMap<string, readonly string[]>;
@@ -119,7 +119,7 @@ export function assertAllowed(
     if (isAllowed(catalog, principal, target, requested)) continue;
     throw new GatewayError(
       'model_not_allowed',
-      `This key may not use "${clip(target.provider)}/${clip(target.model)}".`,
+      `This key may not use "${clip(target.provider)}/${clip(target.model)}". GET /v1/models lists its models.`,
       { param },
     );
   }
@@ -192,23 +192,44 @@ class ProviderModels {
   }
 }
 
+/** Catalog with what core compiles routes of. */
+export interface PricedCatalog extends ModelCatalog {
+  /** Calls a listener after each change of its models. */
+  onChange(listener: () => void): void;
+  /** Prices of a model at all times; undefined if unknown. */
+  pricesOf(target: Target, model: ModelInfo | undefined): Prices;
+}
+
 /** Creates the catalog of an operation's offers. */
-export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTable = loadModelTable()): ModelCatalog {
+export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTable = loadModelTable()): PricedCatalog {
   let inUse = table;
+  const listeners: (() => void)[] = [];
+  const reportChange = (): void => {
+    for (const listener of listeners) listener();
+  };
   const learnt = new Map<string, readonly ModelInfo[]>();
   const modelsFor = (name: string, offer: Offer) => new ProviderModels(offer, inUse, learnt.get(name));
   const providers = new Map([...offers].map(([name, offer]) => [name, modelsFor(name, offer)]));
+  const pricesOf = ({ provider, model }: Target, info: ModelInfo | undefined): Prices => {
+    const models = providers.get(provider);
+    const found = models?.look(model);
+    return found && found.model === info ? found.price : models ? models.price(model, info) : info?.price;
+  };
   const list = (provider: string): readonly string[] => (providers.get(provider)?.listed ?? []).map(({ id }) => id);
   return {
+    onChange: (listener) => void listeners.push(listener),
     learn(name, models) {
       learnt.set(name, models);
       const offer = offers.get(name);
       if (offer) providers.set(name, modelsFor(name, offer));
+      reportChange();
     },
     use(next) {
       inUse = next;
       for (const [name, offer] of offers) providers.set(name, modelsFor(name, offer));
+      reportChange();
     },
+    tableDate: () => inUse.date,
     find: (provider, model) => providers.get(provider)?.look(model)?.model,
     suggest: (provider, model) => nearest(model, list(provider)),
     providers: () => [...offers.keys()],
@@ -224,10 +245,9 @@ export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTa
       const found = models?.look(model);
       return found ? found.isOwnPrice : (models?.isOwnPrice(model) ?? false);
     },
-    priceOf({ provider, model }, info, at) {
-      const models = providers.get(provider);
-      const found = models?.look(model);
-      const price = found && found.model === info ? found.price : models ? models.price(model, info) : info?.price;
+    pricesOf,
+    priceOf(target, info, at) {
+      const price = pricesOf(target, info);
       return price && 'length' in price ? priceAt(price, at) : price;
     },
   };
@@ -372,7 +392,9 @@ function describe(
   const { contextWindow, maxOutput, inputModalities, outputModalities, shutdown } = info ?? {};
   const price = first && catalog.priceOf?.(first, info);
   return {
-    ...{ id, ownedBy, created },
+    id,
+    ownedBy,
+    created,
     ...(contextWindow !== undefined && { contextWindow }),
     ...(maxOutput !== undefined && { maxOutput }),
     ...(inputModalities && { inputModalities }),

@@ -30,8 +30,8 @@ export function endingModels(
     const info = catalog.find(provider, model);
     const end = nearEndOf(info, now);
     if (end === undefined) return [];
-    const message = `names "${provider}/${model}", which its vendor ${end <= now ? 'has shut down' : 'shuts down'} on ${info?.shutdown}`;
-    const hint = `Name another model: tollgate models --provider ${provider} shows which have no end.`;
+    const message = `uses "${provider}/${model}", which its vendor ${end <= now ? 'shut down' : 'will shut down'} on ${info?.shutdown}`;
+    const hint = `Use another model: "tollgate models --provider ${provider}" lists those without an end.`;
     return [{ pointer, message, hint }];
   });
 }

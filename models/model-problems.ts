@@ -108,8 +108,8 @@ function unlisted({ provider, model }: Target, catalogs: readonly Catalog[]): Ta
   const own = catalogs.filter((catalog) => catalog.has(provider));
   if (own.length === 0 || own.some((catalog) => catalog.find(provider, model) !== undefined)) return undefined;
   return {
-    cause: `is not in the list of models of the provider "${provider}": calls of it are 404`,
-    hint: `Add it to "models" of the provider, or name one of: tollgate models --provider ${provider}.`,
+    cause: `is not in the list of models of the provider "${provider}", so calls return 404`,
+    hint: `Add it to "models" of the provider, or use one of "tollgate models --provider ${provider}".`,
     stops: true,
   };
 }
@@ -132,7 +132,7 @@ function unpriced(
   const limit = limitOf(target);
   if (limit === undefined) return undefined;
   return {
-    cause: `has no known price, and ${limit.why}: ${limit.isOfAll ? 'calls of it' : 'calls that this limits'} are 403`,
+    cause: `has no known price, and ${limit.why}, so ${limit.isOfAll ? 'its calls' : 'the limited calls'} return 403`,
     hint: `Set providers.${provider}.prices, such as { "${model}": { input: 1, output: 2 } } in US dollars per million tokens; 0 is free.`,
     stops: limit.isOfAll,
   };
@@ -180,7 +180,7 @@ function addressProblems({ config, pointer: at }: Instance, schema: object | und
     return [
       {
         pointer,
-        message: `ends with "${end[0]}", which the gateway adds itself: calls would go to ${pathname.replace(/\/$/, '')}${end[0]}`,
+        message: `ends with "${end[0]}", which the gateway appends itself: calls would go to ${pathname.replace(/\/$/, '')}${end[0]}`,
         hint: `Write ${withPath(baseUrl, pathname.slice(0, end.index))}.`,
         stops: true,
       },
@@ -227,8 +227,8 @@ function keyProblems({ config, pointer }: Instance, schema: object | undefined):
     if (what !== undefined)
       problems.push({
         pointer: place,
-        message: `has ${what}, which are sent as a part of it: calls would be refused`,
-        hint: 'Remove them where it is set; a file for docker --env-file takes values without quotes.',
+        message: `has ${what}, so the vendor would reject it`,
+        hint: 'Remove them where it is set. A file for docker --env-file has values without quotes.',
         stops: true,
       });
     return undefined;
@@ -258,7 +258,7 @@ function rateProblems({ config, pointer }: Instance): readonly Found[] {
         return [
           {
             pointer: childPointer(place, name),
-            message: `is ${rate} US dollars per million tokens, which is far too ${isSmall ? 'little' : 'much'} for a model`,
+            message: `is ${rate} US dollars per million tokens, which is far too ${isSmall ? 'low' : 'high'} for a model`,
             hint: `Prices are per million tokens: ${isSmall ? 'if it is per token, ' : ''}write ${likely}.`,
             model,
             stops: false,

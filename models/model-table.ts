@@ -35,14 +35,25 @@ export function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelI
   if (rows === undefined) return [];
   if (typeof rows === 'string')
     return rows === vendor ? [] : rowsOf(rows, { vendors }).map(({ shutdown: _, ...row }) => row);
-  return Object.entries(rows).map(([id, { source: _, ...facts }]) => ({ id, ...facts }));
+  return Object.entries(rows).map(([id, { source: _, priceSource: __, priceCheck: ___, ...facts }]) => ({
+    id,
+    ...facts,
+  }));
 }
 
 const RATE = { type: 'number', minimum: 0, maximum: 1_000_000 } as const;
 const TEXT_RATES = {
-  ...{ input: RATE, output: RATE, cached_input: RATE, cache_write: RATE, cache_write_1h: RATE },
-  ...{ audio_input: RATE, cached_audio_input: RATE, audio_output: RATE },
-  ...{ image_input: RATE, cached_image_input: RATE, image_output: RATE },
+  input: RATE,
+  output: RATE,
+  cached_input: RATE,
+  cache_write: RATE,
+  cache_write_1h: RATE,
+  audio_input: RATE,
+  cached_audio_input: RATE,
+  audio_output: RATE,
+  image_input: RATE,
+  cached_image_input: RATE,
+  image_output: RATE,
 };
 const FEES = { type: 'object', additionalProperties: { type: 'number', minimum: 0, maximum: 1000 } } as const;
 const FACTORS = {
@@ -51,14 +62,21 @@ const FACTORS = {
 } as const;
 const DAY = { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' }] } as const;
 const closed = (properties: object, ...required: readonly string[]) => ({
-  ...{ type: 'object', additionalProperties: false, required, properties },
+  type: 'object',
+  additionalProperties: false,
+  required,
+  properties,
 });
 const ABOVE = { input_tokens_above: { type: 'integer', minimum: 1 } } as const;
 const TIER = closed({ ...TEXT_RATES, ...ABOVE }, 'input_tokens_above', 'input', 'output');
 const TIERS = { type: 'array', maxItems: 10, items: TIER } as const;
 const SERVICE = closed({ ...TEXT_RATES, fees: FEES, regions: FACTORS, tiers: TIERS }, 'input', 'output');
 const PRICE_PARTS = {
-  ...{ ...TEXT_RATES, characters: RATE, seconds: RATE, fees: FEES, regions: FACTORS },
+  ...TEXT_RATES,
+  characters: RATE,
+  seconds: RATE,
+  fees: FEES,
+  regions: FACTORS,
   tiers: TIERS,
   service_tiers: { type: 'object', additionalProperties: SERVICE },
 };
@@ -66,13 +84,22 @@ const MODALITIES = { type: 'array', maxItems: 10, items: { type: 'string', patte
 const TOKENS = { type: 'integer', minimum: 1, maximum: 1_000_000_000 } as const;
 const FACTS = closed({
   source: { type: 'array', maxItems: 10, items: { type: 'string' } },
-  ...{ kind: { type: 'string' }, contextWindow: TOKENS, maxOutput: TOKENS, maxCharacters: TOKENS },
-  ...{ inputModalities: MODALITIES, outputModalities: MODALITIES, shutdown: DAY },
+  priceSource: { type: 'array', maxItems: 10, items: { type: 'string' } },
+  priceCheck: { enum: ['one source', 'sources differ'] },
+  kind: { type: 'string' },
+  contextWindow: TOKENS,
+  maxOutput: TOKENS,
+  maxCharacters: TOKENS,
+  inputModalities: MODALITIES,
+  outputModalities: MODALITIES,
+  shutdown: DAY,
   price: {
     anyOf: [
       closed(PRICE_PARTS, 'input', 'output'),
       {
-        ...{ type: 'array', minItems: 1, maxItems: 50 },
+        type: 'array',
+        minItems: 1,
+        maxItems: 50,
         items: closed(
           { ...PRICE_PARTS, from: DAY, until: DAY, hours: { type: 'string', maxLength: 200 } },
           'input',
@@ -84,7 +111,9 @@ const FACTS = closed({
 });
 /** Valid model names, or suffixes such as `:free`: no spaces or control characters. */
 const ROWS = {
-  ...{ type: 'object', maxProperties: 10_000, additionalProperties: FACTS },
+  type: 'object',
+  maxProperties: 10_000,
+  additionalProperties: FACTS,
   propertyNames: { pattern: '^(?!__proto__$)[:\\w~@][\\w.:/@+~-]{0,199}$' },
 };
 const TABLE: Schema = closed(
@@ -100,7 +129,9 @@ const TABLE: Schema = closed(
       additionalProperties: closed({
         accepts: { type: 'array', items: { type: 'string', minLength: 1 } },
         strips: { type: 'array', items: { type: 'string', minLength: 1 } },
-        ...{ endings: ROWS, fees: FEES, regions: FACTORS },
+        endings: ROWS,
+        fees: FEES,
+        regions: FACTORS,
       }),
     },
   },
@@ -152,7 +183,10 @@ export function openAiModel({
 }: ListedModel) {
   const { inputModalities, outputModalities = ['text'] } = model;
   return {
-    ...{ id, object: 'model', created, owned_by: ownedBy },
+    id,
+    object: 'model',
+    created,
+    owned_by: ownedBy,
     ...(contextWindow !== undefined && { context_length: contextWindow }),
     ...(maxOutput !== undefined && { max_completion_tokens: maxOutput }),
     ...(inputModalities && {

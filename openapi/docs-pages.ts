@@ -118,13 +118,17 @@ const TYPES: Readonly<Record<string, string>> = Object.freeze({
 function siteRoutes(bundle: Bundle): readonly Route[] {
   return [
     {
-      ...{ method: 'GET', path: '/docs/pages', auth: 'none' },
+      method: 'GET',
+      path: '/docs/pages',
+      auth: 'none',
       summary: 'The docs',
       responses: { 302: 'Redirects to the first page.' },
       handler: (ctx) => ctx.redirect('pages/index.html'),
     },
     {
-      ...{ method: 'GET', path: '/docs/pages/*file', auth: 'none' },
+      method: 'GET',
+      path: '/docs/pages/*file',
+      auth: 'none',
       summary: 'Page or asset of the documentation',
       responses: { 200: { description: 'OK.', contentType: 'text/html' } },
       async handler(ctx) {
@@ -136,8 +140,11 @@ function siteRoutes(bundle: Bundle): readonly Route[] {
         if (type === undefined || !bytes)
           throw new GatewayError('not_found', 'Documentation page not found. /docs/pages lists all pages.');
         ctx.set({
-          ...{ 'content-security-policy': STRICT_POLICY, 'x-content-type-options': 'nosniff' },
-          ...{ 'referrer-policy': 'no-referrer', 'cache-control': 'no-cache', vary: 'accept-encoding' },
+          'content-security-policy': STRICT_POLICY,
+          'x-content-type-options': 'nosniff',
+          'referrer-policy': 'no-referrer',
+          'cache-control': 'no-cache',
+          vary: 'accept-encoding',
         });
         ctx.type = type;
         if (isZipped) ctx.set('content-encoding', 'gzip');

@@ -8,7 +8,7 @@ import type { Route } from '../contract/plugin.ts';
 import { kindsTaken, SESSION_COOKIE } from '../contract/route.ts';
 
 /** Route and the plugin that registered it. */
-interface OwnedRoute {
+interface AttributedRoute {
   readonly owner: string;
   readonly value: Route;
 }
@@ -26,7 +26,7 @@ interface About {
  * cannot drift.
  */
 export function createOpenApi(
-  routes: readonly OwnedRoute[],
+  routes: readonly AttributedRoute[],
   schemas: readonly Schema[],
   { version, url, basePath = '' }: About,
   credentials: ReadonlySet<CredentialKind> = KEYS_AND_TOKENS,
@@ -262,8 +262,8 @@ function componentName(id: string): string {
 }
 
 /**
- * Rewrites `$ref`s to ids of schemas into references to components. Those within the schema point below its position
- * `root`.
+ * Rewrites `$ref`s to ids of schemas into references to components. References within the schema point below its
+ * position `root`.
  */
 function rewriteRefs<T>(value: T, root: string): T {
   if (Array.isArray(value)) return value.map((child: unknown) => rewriteRefs(child, root)) as T;

@@ -6,7 +6,7 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { splitModel } from '../contract/model-names.ts';
 import type { PooledKey } from '../contract/provider.ts';
 import { steadyNow } from '../contract/units.ts';
-import { isSlowBeside, LEAST_SHARE } from './target-health.ts';
+import { isSlowerThan, LEAST_SHARE } from './target-health.ts';
 
 /** Order in which the targets of an alias are tried, and affinity of conversations to a target. */
 
@@ -102,11 +102,11 @@ export function chooseTargets(route: ModelRoute, facts: ChoiceFacts): readonly T
       facts,
     ),
   );
-  return giveWay(targets, facts);
+  return demoteSlower(targets, facts);
 }
 
 /** Puts the second target first for a share of the calls while the first one has just recovered, or is slow. */
-function giveWay(targets: readonly Target[], { health, stream, random }: ChoiceFacts): readonly Target[] {
+function demoteSlower(targets: readonly Target[], { health, stream, random }: ChoiceFacts): readonly Target[] {
   const [first] = targets;
   const share = first ? health.shareOf(first, stream) : 1;
   if (share === 1 || random() < share) return targets;
@@ -145,7 +145,7 @@ function byWeight(rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Ta
   const drawn = rows
     .filter(({ weight }) => weight > 0)
     .map((row, _, able) => {
-      const isSlow = able.some((other) => isSlowBeside(latency(row), latency(other)));
+      const isSlow = able.some((other) => isSlowerThan(latency(row), latency(other)));
       const weight = isSlow ? row.weight * LEAST_SHARE : row.weight;
       return { row, score: scoreOf(weight, row.to, stickyKey, random) };
     });
@@ -179,7 +179,7 @@ function byLatency(targets: readonly Target[], facts: ChoiceFacts): readonly Tar
 }
 
 /** Characters of each prompt text that are hashed to distinguish conversations. */
-const TOLD_APART = 1_000;
+const HASHED_PREFIX = 1_000;
 
 /**
  * Key of a conversation for choosing a provider's API key: its session, else the start of its prompt including the
@@ -191,7 +191,8 @@ export function conversationOf({ account, session, request }: Omit<StickyFacts, 
   const { messages = [], tools = [] } = request as Partial<ChatRequest>;
   if (messages.length === 0) return undefined;
   const begins = messages.slice(0, messages.findIndex(({ role }) => role === 'user') + 1);
-  const cut = (_: string, value: unknown): unknown => (typeof value === 'string' ? value.slice(0, TOLD_APART) : value);
+  const cut = (_: string, value: unknown): unknown =>
+    typeof value === 'string' ? value.slice(0, HASHED_PREFIX) : value;
   return hash(['conversation', account, JSON.stringify([begins, tools], cut)]);
 }
 

@@ -44,7 +44,7 @@ export interface TargetAttempt extends Attempt {
 export class HealthBook {
   /** Ordered by use, the last used name last. */
   readonly #known = new Map<string, Entry>();
-  readonly #strangers = new Map<string, Entry>();
+  readonly #unconfirmed = new Map<string, Entry>();
   /** Event counter, which orders names by use. */
   #events = 0;
   #isConfigured: (target: Target) => boolean = () => false;
@@ -182,7 +182,7 @@ export class HealthBook {
 
   /** Names by use, the last used name last. */
   names(max = MAX_TARGETS + MAX_STRANGERS): readonly string[] {
-    return [...namesByUse(this.#strangers), ...namesByUse(this.#known)].slice(-max);
+    return [...namesByUse(this.#unconfirmed), ...namesByUse(this.#known)].slice(-max);
   }
 
   isOpen(name: string): boolean {
@@ -221,7 +221,7 @@ export class HealthBook {
   }
 
   #of(name: string): Health {
-    return (this.#known.get(name) ?? this.#strangers.get(name))?.health ?? UNKNOWN;
+    return (this.#known.get(name) ?? this.#unconfirmed.get(name))?.health ?? UNKNOWN;
   }
 
   /**
@@ -242,21 +242,21 @@ export class HealthBook {
 
   /** Adds a name to the group that it qualifies for. */
   #putNew(name: string, health: Health): void {
-    const hasPlace = this.#deserves(name, health);
-    const places = hasPlace ? this.#known : this.#strangers;
-    const stranger = this.#strangers.get(name);
+    const hasPlace = this.#isConfirmed(name, health);
+    const places = hasPlace ? this.#known : this.#unconfirmed;
+    const stranger = this.#unconfirmed.get(name);
     if (stranger && !hasPlace) {
       stranger.health = health;
       stranger.usedAt = this.#events;
       return;
     }
-    if (stranger) this.#strangers.delete(name);
+    if (stranger) this.#unconfirmed.delete(name);
     places.set(name, { health, usedAt: this.#events });
     if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
   }
 
   /** True for providers, and for targets that are configured or have responded. */
-  #deserves(name: string, { whole, stream }: Health): boolean {
+  #isConfirmed(name: string, { whole, stream }: Health): boolean {
     return (
       whole !== undefined ||
       stream !== undefined ||
@@ -421,7 +421,10 @@ export interface Routing {
 export function createRouting(share?: (health: HealthBook) => SharedHealth): Routing {
   const health = new HealthBook();
   return {
-    ...{ health, budget: new RetryBudget(), sticky: new StickyTargets(), waiting: new WaitingAttempts() },
+    health,
+    budget: new RetryBudget(),
+    sticky: new StickyTargets(),
+    waiting: new WaitingAttempts(),
     hedges: new Hedges(),
     shared: share?.(health),
   };

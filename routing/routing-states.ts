@@ -48,7 +48,10 @@ function mergeReports(one: TargetReport, other: TargetReport): TargetReport {
   };
   const [wholeMs, firstTokenMs] = [average('wholeMs'), average('firstTokenMs')];
   return {
-    ...{ provider: one.provider, model: one.model, state, attempts },
+    provider: one.provider,
+    model: one.model,
+    state,
+    attempts,
     ...(one.key !== undefined && { key: one.key }),
     ...(cause && { cause }),
     ...(openUntil !== undefined && { openUntil }),

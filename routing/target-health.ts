@@ -125,13 +125,13 @@ export function mayTry(health: Health, now: number): boolean {
 export function shareOf(health: Health, now: number, stream: boolean): number {
   const { openedAt, closedAt } = health;
   const pace = stream ? health.stream : health.whole;
-  if (isSlowBeside(pace?.ms, pace?.usualMs)) return LEAST_SHARE;
+  if (isSlowerThan(pace?.ms, pace?.usualMs)) return LEAST_SHARE;
   const growthMs = Math.min(closedAt - openedAt, LONGEST_GROWTH_MS);
   return closedAt <= openedAt ? 1 : Math.min(Math.max((now - closedAt) / growthMs, LEAST_SHARE), 1);
 }
 
 /** True if a duration is far above another one. */
-export function isSlowBeside(ms: number | undefined, otherMs: number | undefined): boolean {
+export function isSlowerThan(ms: number | undefined, otherMs: number | undefined): boolean {
   return ms !== undefined && otherMs !== undefined && ms > SLOW_MS && ms > SLOW_TIMES * otherMs;
 }
 
@@ -160,7 +160,7 @@ export function judge(
     case 'alive':
       return leave(health, attempt);
     case 'answered':
-      return noteResponse(health, verdict, now, attempt);
+      return recordResponse(health, verdict, now, attempt);
     case 'success':
       return succeed(health, verdict, now, attempt);
   }
@@ -199,7 +199,7 @@ export function tryNewKey(health: Health): Health {
  * the stream's end shows whether it succeeded. Until then a test stream keeps others away for the duration of the last
  * opening.
  */
-function noteResponse(
+function recordResponse(
   health: Health,
   { stream, durationMs }: Verdict & { readonly kind: 'answered' },
   now: number,

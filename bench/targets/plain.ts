@@ -197,9 +197,9 @@ router.post('/:kind/v1/chat/completions', async (ctx) => {
     ctx.body = Readable.from(relay(ctx.state, hold, response.body));
     return;
   }
-  const answer = (await response.body.json()) as { readonly usage: Usage };
-  ctx.set('x-cost-usd', String(settle(ctx.state, hold, answer.usage) / 1e6));
-  ctx.body = answer;
+  const reply = (await response.body.json()) as { readonly usage: Usage };
+  ctx.set('x-cost-usd', String(settle(ctx.state, hold, reply.usage) / 1e6));
+  ctx.body = reply;
 });
 
 /** Parses each event, reads its usage, and serializes it again. */

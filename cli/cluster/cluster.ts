@@ -88,10 +88,10 @@ export function onPrimary(drain: () => void): void {
  * In a worker: builds the configuration that the primary sends. Activates it once the primary reports that all workers
  * could build it.
  */
-export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload' | 'audit'>): void {
+export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'recordReload' | 'audit'>): void {
   const prepared = new Map<number, PreparedGeneration>();
   process.on('message', async (message: WorkerMessage) => {
-    if (message.tollgate === 'note') gateway.noteReload(message.problem);
+    if (message.tollgate === 'note') gateway.recordReload(message.problem);
     if (message.tollgate === 'audit') {
       const { id, change } = message;
       const reply = (isWritten: boolean) => sendToPrimary({ tollgate: 'audited', id, isWritten });
@@ -187,7 +187,7 @@ class WorkerCluster implements Cluster {
   #problem: string | undefined;
   #stopping = false;
   #exitCode = 0;
-  #quickDeaths = 0;
+  #earlyExits = 0;
   #hasStarted = false;
   #finish: (code: number) => void = () => {};
 
@@ -292,9 +292,9 @@ class WorkerCluster implements Cluster {
       if (this.#members.size === 0) this.#finish(this.#exitCode);
       return;
     }
-    this.#quickDeaths = livedMs < STEADY_MS ? this.#quickDeaths + 1 : 0;
+    this.#earlyExits = livedMs < STEADY_MS ? this.#earlyExits + 1 : 0;
     const pauseMs =
-      this.#quickDeaths === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#quickDeaths - 1), LONGEST_PAUSE_MS);
+      this.#earlyExits === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (this.#earlyExits - 1), LONGEST_PAUSE_MS);
     this.#log.error({ worker: number, code, signal, pause_ms: pauseMs }, 'worker exited; starting a new one');
     const pause = setTimeout(() => {
       this.#pauses.delete(pause);
@@ -434,13 +434,16 @@ export async function runWorkers(
 ): Promise<void> {
   const { terminal } = context;
   const workers: WorkerCluster = new WorkerCluster({
-    ...{ count, log, text: writeRawConfig(loaded.raw) },
+    count,
+    log,
+    text: writeRawConfig(loaded.raw),
     reloads: async () => (await reloads).control,
   });
   let { server } = loaded.config;
   let stopping: StopSignal | undefined;
   const reloads: Promise<Reloads> = startReloads(context, {
-    ...{ loaded, log },
+    loaded,
+    log,
     async swap(next) {
       await workers.swap(writeRawConfig(next.raw));
       server = next.config.server;

@@ -8,9 +8,9 @@ import {
   type Imported,
   importedVariable,
   listOf,
-  noteFields,
   type Options,
   objectOf,
+  recordFields,
 } from './draft.ts';
 import { findVendor } from './vendors.ts';
 
@@ -26,7 +26,7 @@ export function importBifrost(file: Fields): Imported {
   readClient(draft, objectOf(file['client']));
   readGovernance(draft, objectOf(file['governance']));
   readPlugins(draft, file['plugins']);
-  noteFields(draft, file, '', { rules: SECTIONS, read: ['$schema', 'providers', 'client', 'governance', 'plugins'] });
+  recordFields(draft, file, '', { rules: SECTIONS, read: ['$schema', 'providers', 'client', 'governance', 'plugins'] });
   return draft.result();
 }
 
@@ -74,8 +74,8 @@ function readProvider(draft: Draft, name: string, provider: Fields): void {
   const custom = objectOf(provider['custom_provider_config'])['base_provider_type'];
   const vendor = typeof custom === 'string' ? custom : name;
   if (custom !== undefined) draft.note('kept', `${at}.custom_provider_config`, 'the vendor with the same interface');
-  noteFields(draft, provider, at, { rules: PROVIDER, read: ['keys', 'network_config', 'custom_provider_config'] });
-  noteFields(draft, network, `${at}.network_config`, {
+  recordFields(draft, provider, at, { rules: PROVIDER, read: ['keys', 'network_config', 'custom_provider_config'] });
+  recordFields(draft, network, `${at}.network_config`, {
     rules: NETWORK,
     read: ['base_url', 'extra_headers', 'default_request_timeout_in_seconds'],
   });
@@ -109,7 +109,7 @@ function isPool(keys: readonly Fields[]): boolean {
   return keys.length > 1 && bare.every((each) => each.isText && isDeepStrictEqual(each, bare[0]));
 }
 
-function readPool(draft: Draft, keys: readonly Fields[], place: Place): readonly Found[] {
+function readPool(draft: Draft, keys: readonly Fields[], place: ImportPosition): readonly Found[] {
   const { at, vendor } = place;
   const apiKeys = keys.map(({ value, weight }, index) => ({
     name: `key-${index + 1}`,
@@ -120,7 +120,7 @@ function readPool(draft: Draft, keys: readonly Fields[], place: Place): readonly
   return readKey(draft, { ...keys[0], value: undefined }, { ...place, at: `${at}.keys` }, { apiKeys });
 }
 
-interface Place {
+interface ImportPosition {
   readonly at: string;
   readonly vendor: string;
   readonly network: Fields;
@@ -132,7 +132,12 @@ interface Found {
   readonly models: readonly string[];
 }
 
-function readKey(draft: Draft, key: Fields, { at, vendor, network }: Place, more: Options = {}): readonly Found[] {
+function readKey(
+  draft: Draft,
+  key: Fields,
+  { at, vendor, network }: ImportPosition,
+  more: Options = {},
+): readonly Found[] {
   const azure = objectOf(key['azure_key_config']);
   const seconds = network['default_request_timeout_in_seconds'];
   const [deployment] = Object.entries(objectOf(key['aliases'] ?? azure['deployments']));
@@ -151,7 +156,7 @@ function readKey(draft: Draft, key: Fields, { at, vendor, network }: Place, more
     draft.note('impossible', at, found);
     return [];
   }
-  noteFields(draft, key, at, {
+  recordFields(draft, key, at, {
     rules: KEY,
     read: ['name', 'value', 'models', 'weight', 'azure_key_config', 'aliases'],
   });
@@ -198,7 +203,7 @@ function readClient(draft: Draft, client: Fields): void {
     draft.section('server', 'bodyLimit', `${Math.ceil(megabytes)}mb`);
     draft.note('kept', 'client.max_request_body_size_mb', 'server.bodyLimit');
   }
-  noteFields(draft, client, 'client', { rules: CLIENT, read: ['allowed_origins', 'max_request_body_size_mb'] });
+  recordFields(draft, client, 'client', { rules: CLIENT, read: ['allowed_origins', 'max_request_body_size_mb'] });
 }
 
 const GOVERNANCE: Readonly<Record<string, FieldRule>> = Object.freeze({
@@ -215,7 +220,7 @@ const GOVERNANCE: Readonly<Record<string, FieldRule>> = Object.freeze({
 });
 
 function readGovernance(draft: Draft, governance: Fields): void {
-  noteFields(draft, governance, 'governance', { rules: GOVERNANCE });
+  recordFields(draft, governance, 'governance', { rules: GOVERNANCE });
 }
 
 const PLUGINS: Readonly<Record<string, FieldRule>> = Object.freeze({

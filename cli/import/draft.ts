@@ -180,7 +180,7 @@ export type FieldRule = readonly [kind: FindingKind, note: string];
  * Records the outcome of each field that a table has a rule for, and reports other fields as unknown. `read` lists
  * fields that the import reads and reports itself.
  */
-export function noteFields(
+export function recordFields(
   draft: Draft,
   value: unknown,
   at: string,

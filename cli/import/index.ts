@@ -21,11 +21,9 @@ interface Gateway {
 
 const GATEWAYS: Readonly<Record<string, Gateway>> = Object.freeze({
   litellm: {
-    ...{
-      title: 'LiteLLM',
-      port: 4000,
-      file: ['config.yaml', 'litellm_config.yaml', 'litellm-config.yaml', 'proxy_config.yaml'],
-    },
+    title: 'LiteLLM',
+    port: 4000,
+    file: ['config.yaml', 'litellm_config.yaml', 'litellm-config.yaml', 'proxy_config.yaml'],
     load: async () => {
       const { importLitellm } = await import('./litellm.ts');
       return (files) => importLitellm(only(files));
@@ -33,7 +31,9 @@ const GATEWAYS: Readonly<Record<string, Gateway>> = Object.freeze({
   },
   portkey: { title: 'Portkey', port: 8787, load: async () => (await import('./portkey.ts')).importPortkey },
   bifrost: {
-    ...{ title: 'Bifrost', port: 8080, file: ['config.json'] },
+    title: 'Bifrost',
+    port: 8080,
+    file: ['config.json'],
     load: async () => {
       const { importBifrost } = await import('./bifrost.ts');
       return (files) => importBifrost(only(files));
@@ -163,7 +163,7 @@ async function writeImport(context: CommandContext, gateway: Gateway, imported: 
     `${rows.length === 0 ? '' : `${io.table(['WHAT', 'FIELD', 'NOTE'], rows)}\n`}wrote ${written.join(', ')}`,
   );
   io.note(describe(findings));
-  await noteProblems(path.resolve(folder), (text) => io.note(text));
+  await reportProblems(path.resolve(folder), (text) => io.note(text));
 }
 
 interface Written {
@@ -212,7 +212,7 @@ function lineOf({ kind, at, note }: Finding): string {
 }
 
 /** Notes the problems that `tollgate check` would report for the new file, such as a variable that is not set. */
-async function noteProblems(cwd: string, note: (text: string) => void): Promise<void> {
+async function reportProblems(cwd: string, note: (text: string) => void): Promise<void> {
   try {
     await loadConfig({ cwd, env: process.env, configPath: path.join(cwd, CONFIG) });
     note(`Next: set its variables, then tollgate start --config ${path.join(cwd, CONFIG)}`);

@@ -7,9 +7,9 @@ import {
   type Imported,
   importedVariable,
   listOf,
-  noteFields,
   type Options,
   objectOf,
+  recordFields,
 } from './draft.ts';
 import {
   CALLBACKS,
@@ -44,10 +44,10 @@ export function importLitellm(file: Readonly<Record<string, unknown>>): Imported
   readCache(draft, settings);
   readGuardrails(draft, file['guardrails']);
   readVariables(draft, file['environment_variables']);
-  noteFields(draft, settings, 'litellm_settings', { rules: LITELLM_SETTINGS, read: SETTINGS_READ });
-  noteFields(draft, router, 'router_settings', { rules: ROUTER_SETTINGS, read: ROUTER_READ });
-  noteFields(draft, file['general_settings'], 'general_settings', { rules: GENERAL_SETTINGS });
-  noteFields(draft, file, '', { rules: SECTIONS, read: SECTIONS_READ });
+  recordFields(draft, settings, 'litellm_settings', { rules: LITELLM_SETTINGS, read: SETTINGS_READ });
+  recordFields(draft, router, 'router_settings', { rules: ROUTER_SETTINGS, read: ROUTER_READ });
+  recordFields(draft, file['general_settings'], 'general_settings', { rules: GENERAL_SETTINGS });
+  recordFields(draft, file, '', { rules: SECTIONS, read: SECTIONS_READ });
   return draft.result();
 }
 
@@ -123,8 +123,8 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
   const instance = draft.provider(prices ? { ...found, options: { ...found.options, prices } } : found);
   draft.model(instance, model);
   draft.note('kept', `${place}.model`, `it is a target of the provider "${instance}"`);
-  noteFields(draft, params, place, { rules: PARAMS, read: PARAMS_READ });
-  noteFields(draft, info, `${at}.model_info`, {
+  recordFields(draft, params, place, { rules: PARAMS, read: PARAMS_READ });
+  recordFields(draft, info, `${at}.model_info`, {
     rules: INFO,
     read: ['base_model', 'input_cost_per_token', 'output_cost_per_token'],
   });
@@ -350,7 +350,7 @@ function writeAlias(draft: Draft, name: string, alias: DraftAlias): void {
   const star = name.indexOf('*');
   if (star >= 0 && star < name.length - 1)
     return void draft.note('impossible', `model_list: ${printable(name)}`, 'an alias may have a * only at its end');
-  // A star in LiteLLM stands for the text matched by the star of the name. Here it stands for everything after the last
+  // A star in LiteLLM is the text matched by the star of the name. Here it is everything after the last
   // slash of the name.
   const targets = alias.targets.map((target) => ({ ...target, to: target.to.replace(/\/[^/*]*\*$/, '/*') }));
   draft.alias(name, { ...alias, targets });

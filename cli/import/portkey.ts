@@ -7,9 +7,9 @@ import {
   type Imported,
   importedVariable,
   listOf,
-  noteFields,
   type Options,
   objectOf,
+  recordFields,
 } from './draft.ts';
 import { findVendor, variableOf } from './vendors.ts';
 
@@ -78,7 +78,7 @@ function writeConditions(draft: Draft, name: string, config: Fields, at: string)
     return found !== undefined;
   };
   readCache(draft, config, at);
-  noteFields(draft, inherited, at.replace(/[.: ]+$/, ''), { rules: STEP, read: STEP_READ });
+  recordFields(draft, inherited, at.replace(/[.: ]+$/, ''), { rules: STEP, read: STEP_READ });
   if (write(name, last, `${at}strategy.default`))
     draft.note('kept', `${at}strategy.default`, `the alias "${name}" has this target`);
   for (const [index, condition] of listOf(conditions).entries()) {
@@ -171,7 +171,7 @@ const STEP: Readonly<Record<string, FieldRule>> = Object.freeze({
 function readStep(draft: Draft, given: Fields, step: Step): readonly Found[] {
   const { at } = step;
   const config = { ...step.inherited, ...given };
-  noteFields(draft, given, at.replace(/[.: ]+$/, ''), { rules: STEP, read: STEP_READ });
+  recordFields(draft, given, at.replace(/[.: ]+$/, ''), { rules: STEP, read: STEP_READ });
   readCache(draft, given, at);
   const targets = listOf(given['targets']);
   if (targets.length === 0) return readTarget(draft, config, step);

@@ -10,28 +10,30 @@ import {
   type FailureClass,
   type HttpRequest,
   isStreamFailure,
-  type ResponseHeaders,
   StreamFailure,
   type UpstreamFailure,
   type UpstreamPhase,
 } from '../../contract/provider.ts';
-import { cutSecrets, redact } from '../../contract/redaction.ts';
+import { cutKey, cutSecrets, redact } from '../../contract/redaction.ts';
 import { formatUsd } from '../../contract/units.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import { pluginError } from '../plugins/attribution.ts';
-import { type Call, type NotedAttempt, owedBy, withTrace } from './call.ts';
+import { redactError, redactText } from '../plugins/plugin-secrets.ts';
+import { type Call, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
-import { assertEffects, effectsFor, effectsOf } from './ingress.ts';
-import { refuseOwnToken, withOwnToken } from './own-token.ts';
+import { assertEffects, effectsOf } from './gates.ts';
+import type { RunningAttempt } from './hedge.ts';
+import { refuseOwnToken, withOwnToken } from './pass-through-auth.ts';
+import { withTrace } from './trace.ts';
 
-/** The longest error body that is read, in bytes: enough for any vendor's words. */
+/** Maximum size of an error body that is read, in bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** The largest whole response that is read, in bytes. */
+/** Maximum size of a non-streaming response, in bytes. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
-/** Sends one request and resolves with a response of a good status; anything else throws, classified. */
+/** Sends one request and returns the response if its status is below 300. Throws a classified error otherwise. */
 export async function sendAttempt(
   deps: CallDeps,
   call: Call,
@@ -45,9 +47,9 @@ export async function sendAttempt(
     ? withOwnToken(call, target, offered, requested)
     : { endpoint: call.record.key?.endpoint ?? offered, request: requested };
   const { credential } = endpoint;
-  const effects = effectsFor(endpoint.effects, target.model);
+  const { effects } = call.at(target);
   if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
-  // Whichever way it came, what is sent is what is checked; what plugins change from here on is theirs.
+  // Effects are checked in the request as written, native or translated. Plugins are responsible for later changes.
   const body = readObject(request.body);
   let mayAct = false;
   for (const field in effects)
@@ -60,8 +62,10 @@ export async function sendAttempt(
   const { record, trace, elapsedMs: startedMs } = call;
   const outgoing = trace.parentId === undefined ? written : withTrace(written, trace);
   record.target = target;
-  const attempt: NotedAttempt = { target, startedMs, ms: 0 };
-  if (record.key) attempt.key = record.key.name;
+  record.attemptedMs = startedMs;
+  const attempt: (typeof record.attempts)[number] = record.key
+    ? { target: call.at(target).name, key: record.key.name, ms: 0 }
+    : { target: call.at(target).name, ms: 0 };
   record.attempts.push(attempt);
   try {
     const options = {
@@ -82,21 +86,24 @@ export async function sendAttempt(
       if (served) record.serviceTier = served.toLowerCase();
       return response;
     }
-    // An error status is a response that no vendor charges for.
+    // Vendors do not charge for error responses.
     const failure = await classify(endpoint, response);
     if (isOwn) refuseOwnToken(target, response.status, failure);
     throw new StreamFailure(failure);
   } catch (error) {
-    // One that may have reached its vendor is noted, also when no response comes.
+    // Requests that may have reached their vendor are recorded even without a response.
     if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
     throw error;
   } finally {
-    attempt.ms = call.elapsedMs - startedMs;
-    record.upstreamMs += attempt.ms;
+    const ms = call.elapsedMs - startedMs;
+    attempt.ms = Math.round(ms);
+    record.upstreamMs += ms;
   }
 }
 
-/** Whether a credential that was refused is made anew: nothing was done for it. */
+/**
+ * Returns true and discards the response if the vendor rejected a renewable credential. The request is then sent again.
+ */
 function isWorthAgain(credential: NonNullable<Endpoint['credential']>, response: UpstreamResponse): boolean {
   if (response.status < 400 || credential.refused?.(response.status, response.headers) !== true) return false;
   response.destroy();
@@ -104,26 +111,31 @@ function isWorthAgain(credential: NonNullable<Endpoint['credential']>, response:
 }
 
 /**
- * An error inside a response with a good status, before any content: the attempt that was noted last owes nothing. What earlier
- * attempts owe stays.
+ * Cancels the charge of the last attempt if its success response contained an error before any content. Earlier
+ * attempts stay owed.
  */
 export function forgetRefused(call: Call, error: unknown): void {
   if (isStreamFailure(error) || isWebPage(error)) call.record.sentTo.pop();
 }
 
 /**
- * Reads and parses a response that is no stream; vendors may send blank lines before the JSON to keep the connection alive. Rejects with
- * `provider_invalid_response` for what is not JSON or goes over its bounds, and with `overloaded` where there is no memory for it.
+ * Reads and parses a non-streaming response. Vendors may send blank lines before the JSON to keep the connection alive.
+ * Rejects with `provider_invalid_response` for invalid JSON or JSON over its bounds, and with `overloaded` if there is
+ * no memory for it. Removes the key of `endpoint`.
  */
-export async function readJson(response: UpstreamResponse, maxBytes: number = MAX_RESPONSE_BYTES): Promise<unknown> {
+export async function readJson(
+  response: UpstreamResponse,
+  maxBytes: number = MAX_RESPONSE_BYTES,
+  endpoint?: Endpoint,
+): Promise<unknown> {
   const bytes = await response.readAll(maxBytes);
   try {
     const { exceeded, heapBytes } = measureJson(bytes, RESPONSE_BOUNDS);
     if (exceeded !== undefined) throw invalidResponse(EXCEEDED[exceeded]);
     response.reserve(heapBytes);
-    return JSON.parse(bytes.toString('utf8'));
+    return JSON.parse(cutKey(bytes.toString('utf8'), endpoint));
   } catch (error) {
-    // Another target may be asked now.
+    // Another target may be tried now.
     response.release();
     if (!(error instanceof SyntaxError)) throw error;
     if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw webPageError(error);
@@ -140,9 +152,10 @@ function invalidResponse(what: string, cause?: unknown): GatewayError {
   return new GatewayError('provider_invalid_response', `The provider returned ${what}.`, { cause });
 }
 
-/** What a codec is told of the call. */
+/** Facts about the call for a codec. */
 export function codecCallOf(call: Call, target: Target): CodecCall {
-  return { model: target.model, stream: call.stream, created: Math.floor(call.startedAt / 1000), id: call.id };
+  const { stream, id, principal } = call;
+  return { model: target.model, stream, created: Math.floor(call.startedAt / 1000), id, principal };
 }
 
 function notConfigured(target: Target, env: string | undefined): GatewayError {
@@ -162,87 +175,72 @@ async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise
   return endpoint.error(response.status, parseErrorBody(bytes.toString('utf8')), response.headers);
 }
 
-/** The headers of a response. */
-export interface ResponseNotes {
-  readonly call: Call;
-  /** The headers, as far as the call has come when they are asked for; names in lower case. */
-  headers(): Record<string, string>;
+/** Response headers that describe the call so far, with names in lower case (listed in docs/http.md). */
+export function responseHeaders(call: Call): Record<string, string> {
+  const { target = call.targets[0], attempts, upstreamMs, lane, skipped, unmappedFinish, dropped } = call.record;
+  const { providerHeaders, hookHeaders } = call.record;
+  const metered = owedBy(call.record);
+  const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
+  const headers: Record<string, string> = {};
+  if (providerHeaders && target) {
+    const limits = call.at(target).offer?.rateLimits?.(providerHeaders) ?? providerHeaders;
+    for (const name of Object.keys(limits)) {
+      const value = limits[name];
+      if (RATE_LIMIT.test(name) && value !== undefined && RATE_VALUE.test(value)) headers[name] = value;
+    }
+  }
+  if (target) {
+    headers['x-tollgate-provider'] = target.provider;
+    headers['x-tollgate-model'] = headerSafe(target.model);
+  }
+  headers['x-tollgate-attempts'] = String(attempts.length);
+  if (lane) headers['x-tollgate-lane'] = lane;
+  if (unmappedFinish !== undefined) headers['x-tollgate-finish'] = headerSafe(unmappedFinish);
+  if (skipped.length > 0) headers['x-tollgate-skipped'] = skipped.join(', ');
+  headers['server-timing'] = `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`;
+  const missing = [...(dropped ?? []), ...(call.client?.omitted ?? [])];
+  if (missing.length > 0) headers['x-tollgate-dropped'] = headerSafe(missing.join(', '));
+  if (metered) headers['x-tollgate-cost-usd'] = metered.cost === undefined ? 'unknown' : formatUsd(metered.cost);
+  for (const [name, value] of call.headers) if (HEADER.test(name)) headers[name] = headerSafe(value);
+  return Object.assign(headers, hookHeaders);
 }
 
-interface NotesInput {
-  /** Request fields that the provider does not have. */
-  readonly dropped?: readonly string[];
-  /** Whose rate limits are passed on. */
-  readonly endpoint?: Endpoint;
-  readonly upstream?: ResponseHeaders;
-  /** Headers that a plugin adds. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** Tells how a response came about (docs/http.md lists the headers). */
-export function responseNotes(call: Call, target: Target | undefined, input: NotesInput): ResponseNotes {
-  const { dropped = [], endpoint, upstream = {}, headers = {} } = input;
-  return {
-    call,
-    headers() {
-      const { attempts, upstreamMs, lane, skipped, unmappedFinish } = call.record;
-      const metered = owedBy(call.record);
-      const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
-      const told: Record<string, string> = {};
-      const limits = endpoint ? (endpoint.rateLimits?.(upstream) ?? upstream) : {};
-      for (const name of Object.keys(limits)) {
-        const value = limits[name];
-        if (RATE_LIMIT.test(name) && value !== undefined && RATE_VALUE.test(value)) told[name] = value;
-      }
-      if (target) {
-        told['x-tollgate-provider'] = target.provider;
-        told['x-tollgate-model'] = headerSafe(target.model);
-      }
-      told['x-tollgate-attempts'] = String(attempts.length);
-      if (lane) told['x-tollgate-lane'] = lane;
-      if (unmappedFinish !== undefined) told['x-tollgate-finish'] = headerSafe(unmappedFinish);
-      if (skipped.length > 0) told['x-tollgate-skipped'] = skipped.join(', ');
-      told['server-timing'] = `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`;
-      if (dropped.length > 0) told['x-tollgate-dropped'] = headerSafe(dropped.join(', '));
-      if (metered) told['x-tollgate-cost-usd'] = metered.cost === undefined ? 'unknown' : formatUsd(metered.cost);
-      for (const [name, value] of call.headers) if (HEADER.test(name)) told[name] = headerSafe(value);
-      return Object.assign(told, headers);
-    },
-  };
-}
-
-/** What plugins may tell: headers of our own, so that none of HTTP's is replaced. */
+/** Headers that plugins may set: `x-` headers only, so that no HTTP header is replaced. */
 const HEADER = /^x-[a-z0-9-]{1,60}$/;
 
-/** Header values are Latin-1 at most: a model's name from a caller is percent-encoded where it is not. */
+/** Percent-encodes a value that is not printable ASCII, such as a model name from a caller. */
 function headerSafe(text: string): string {
   return /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text);
 }
 
-/** A vendor's own limits, passed on as `x-ratelimit-*`. */
+/** Vendor's own rate limits, forwarded as `x-ratelimit-*`. */
 const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
 
-/** Numbers (`12`, `1.5`), spans (`6m0s`, `20ms`) and times (`2026-01-01T00:00:00Z`): nothing else is a limit, and words may be secrets. */
+/**
+ * Numbers (`12`, `1.5`), durations (`6m0s`, `20ms`) and times (`2026-01-01T00:00:00Z`). Other values are not forwarded,
+ * since they may contain secrets.
+ */
 const RATE_VALUE =
   /^(?:-?\d{1,15}(?:\.\d{1,9})?|(?:\d{1,9}(?:\.\d{1,9})?(?:ms|us|µs|ns|d|h|m|s))+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))$/;
 
-/** A failed attempt: what the caller would be told, and whether another target may be asked instead. */
+/** Failed attempt, with the caller's error and whether another target may be tried. */
 export interface FailedAttempt {
   readonly error: GatewayError;
   readonly failover: boolean;
   readonly class?: FailureClass;
-  /** Whether the target could not be sent the request at all. */
+  /** True if the target could not be sent the request at all. */
   readonly isRefusal?: boolean;
-  /** Where the connection failed, and whether the request may have reached the vendor by then. */
+  /** Phase in which the connection failed. */
   readonly phase?: UpstreamPhase;
+  /** True if the request may have reached the vendor by then. */
   readonly isSent?: boolean;
-  /** What the system says of it, such as `ECONNREFUSED`. */
+  /** System error code, such as `ECONNREFUSED`. */
   readonly errno?: string;
   /** For operators. */
   readonly message: string;
 }
 
-/** Errors of core's own that say something about the target, so that another one may do better. */
+/** Core's own errors that concern the target, so that another one may succeed. */
 const TARGET_ERRORS: ReadonlySet<string> = new Set([
   'provider_not_configured',
   'provider_invalid_response',
@@ -250,7 +248,7 @@ const TARGET_ERRORS: ReadonlySet<string> = new Set([
   'upstream_rate_limited',
 ]);
 
-/** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */
+/** Classifies the failure of an attempt. Rethrows an abort by the caller. */
 export function readFailedAttempt(thrown: unknown, target: Target, endpoint: Endpoint | undefined): FailedAttempt {
   if (isStreamFailure(thrown)) return ofFailure(thrown.failure, target, endpoint);
   if (thrown instanceof UpstreamError) {
@@ -262,20 +260,21 @@ export function readFailedAttempt(thrown: unknown, target: Target, endpoint: End
     return { ...failed, message, phase, isSent, ...(errno !== undefined && { errno }) };
   }
   if (isGatewayError(thrown)) {
-    const error = withoutSecrets(thrown, endpoint);
+    const error = withoutSecrets(redactError(target.provider, thrown), endpoint);
     const failover = TARGET_ERRORS.has(error.code) || isRefusal(thrown);
     return { error, failover, isRefusal: isRefusal(thrown), message: error.message };
   }
-  // A codec that stumbles over what it was given.
-  const error = pluginError(`provider "${target.provider}"`, thrown);
+  // Unexpected error of a codec.
+  const shown = redactError(target.provider, thrown);
+  const error = pluginError(`provider "${target.provider}"`, shown);
   return {
     error,
     failover: false,
-    message: redact(thrown instanceof Error ? thrown.message : String(thrown), endpoint),
+    message: redact(shown instanceof Error ? shown.message : String(shown), endpoint),
   };
 }
 
-/** The word of the system, or of TLS, for what happened to a connection. */
+/** Error code of the system, or of TLS, for a failed connection. */
 function errnoOf(cause: unknown): string | undefined {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : undefined;
@@ -287,15 +286,16 @@ function ofFailure(
   endpoint: Endpoint | undefined,
   cause?: unknown,
 ): FailedAttempt {
+  const message = redactText(target.provider, failure.message);
   return {
-    error: failureToError(failure, target.provider, cause, endpoint),
+    error: failureToError({ ...failure, message }, target.provider, cause, endpoint),
     failover: FAILURES[failure.class].failover,
     class: failure.class,
-    message: redact(failure.message, endpoint),
+    message: redact(message, endpoint),
   };
 }
 
-/** An error that a codec made, which may have a vendor's words in it. */
+/** Removes secrets from the error of a codec, which may quote its vendor. */
 function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): GatewayError {
   const { message, param } = error;
   const shown = cutSecrets(message, endpoint);
@@ -303,28 +303,21 @@ function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): Ga
   return shown === message && place === param ? error : rewordError(error, { message: shown, param: place });
 }
 
-/** An attempt that is over. */
-interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 'next'> {
-  readonly startedMs: number;
-  readonly failed: FailedAttempt | undefined;
-  /** Whether it was begun beside another one that takes long. */
-  readonly isSecond?: boolean;
-  /** The target that is tried now. */
-  readonly then: Target | undefined;
-}
-
-/** What the `attempt` hook is told. */
+/** Report of an ended attempt for the `attempt` hook. `then`: the target that is tried next. */
 export function attemptReport(
-  call: Call,
-  { target, number, isSecond, startedMs, failed, next, then }: EndedAttempt,
+  { targets, elapsedMs }: Call,
+  { call: own, target, isSecond, startedMs }: Pick<RunningAttempt, 'call' | 'target' | 'isSecond' | 'startedMs'>,
+  next: AttemptReport['next'],
+  failed?: FailedAttempt,
+  then?: Target,
 ): AttemptReport {
-  const { status, key } = call.record;
+  const { status, key } = own.record;
   return deepFreeze({
     target,
-    number,
+    number: targets.indexOf(target) + 1,
     next,
     ...(key && { key: key.name }),
-    durationMs: call.elapsedMs - startedMs,
+    durationMs: elapsedMs - startedMs,
     ...(isSecond && { isSecond }),
     ...(then && { nextTarget: then }),
     ...(status !== undefined && { status }),

@@ -9,31 +9,34 @@ import type { Aliases } from '../../models/catalog.ts';
 import type { Routing } from '../../routing/health-book.ts';
 import type { Pending } from '../plugins/attribution.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
+import type { Routes } from './routes.ts';
 import type { Seals } from './seals.ts';
 
-/** What one operation works with in one generation. */
+/** Parts of one operation in one generation. */
 export interface OperationParts {
   readonly hooks: CompiledHooks;
   readonly catalog: ModelCatalog;
+  /** Meaning of model names. */
+  readonly routes: Routes;
   /** By instance name. */
   readonly offers: ReadonlyMap<string, Offer>;
-  /** Absent for chat, which core does itself. */
+  /** Absent for chat, which core implements itself. */
   readonly definition?: OperationDefinition;
 }
 
-/** What every call works with; fixed for a generation. */
+/** Dependencies of every call; fixed for a generation. */
 export interface CallDeps {
   readonly upstream: Upstream;
   readonly aliases: Aliases;
-  /** The rules of the aliases, by name. */
+  /** Rules of the aliases, by name. */
   readonly routes: ReadonlyMap<string, ModelRoute>;
   readonly routing: Routing;
   readonly log: Log;
   readonly seals: Seals;
   readonly planOf: PlanFinder;
-  /** Calls, and what goes on after them, such as `finish` hooks; the end of the generation waits for it. */
+  /** Running calls and the work after them, such as `finish` hooks. The end of the generation waits for them. */
   readonly pending: Pending;
-  /** Fires when the generation closes and has waited for its calls long enough. */
+  /** Fires if calls are still running when the closing generation has waited long enough. */
   readonly closing: AbortSignal;
   /** Throws for an operation that is not registered. */
   partsOf(operation: Operation): OperationParts;

@@ -1,120 +1,37 @@
-import { randomFillSync } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
-import type { HedgeRule } from '../../config/model-routes.ts';
-import type {
-  CallAttempt,
-  CallHook,
-  Call as CallView,
-  Operation,
-  Outcome,
-  OutcomeStatus,
-  Principal,
-  RequestOf,
-  Target,
-  TraceContext,
-  Units,
+import type { HedgeRule, ModelRoute } from '../../config/model-routes.ts';
+import {
+  type CallAttempt,
+  type CallHook,
+  type Call as CallView,
+  COUNT,
+  type Operation,
+  type Outcome,
+  type OutcomeStatus,
+  type Principal,
+  type RequestOf,
+  type Target,
+  type TraceContext,
+  type Units,
 } from '../../contract/call.ts';
 import type { Usage } from '../../contract/chat.ts';
 import type { GatewayError } from '../../contract/errors.ts';
 import { deepFreeze } from '../../contract/json.ts';
 import type { Metered } from '../../contract/operation.ts';
-import type { CallContext } from '../../contract/plugin.ts';
-import type { Endpoint, FailureClass, HttpRequest, Timeouts } from '../../contract/provider.ts';
+import type { OperationContext } from '../../contract/plugin.ts';
+import type { Endpoint, ResponseHeaders, Timeouts } from '../../contract/provider.ts';
 import type { TargetAttempt } from '../../routing/health-book.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
-import type { CallDeps } from './call-deps.ts';
-import type { Ingress, Lane } from './ingress.ts';
-
-const pool = Buffer.alloc(16 * 128);
-let used = pool.length;
-
-/** 128 random bits as text, drawn 128 times at once: the system takes as long for a few bytes as for many. */
-function randomText(encoding: 'base64url' | 'hex'): string {
-  if (used === pool.length) {
-    randomFillSync(pool);
-    used = 0;
-  }
-  used += 16;
-  return pool.toString(encoding, used - 16, used);
-}
-
-/** A prefix and 22 url-safe random characters (128 bits), such as `req_…`. */
-export function createId(prefix: string): string {
-  return prefix + randomText('base64url');
-}
-
-let last = 0;
-
-/**
- * An id as long as {@link createId}'s that is greater, as text, than those this process made before it and, as far as clocks agree,
- * those that others did: what is stored under it lies next to what was stored just before. 72 bits of it are random.
- */
-export function createOrderedId(prefix: string): string {
-  // Room for a thousand ids a millisecond; ten digits until the year 2083.
-  last = Math.max(last + 1, Date.now() * 1024);
-  return prefix + last.toString(36) + createId('').slice(0, 12);
-}
-
-const INBOUND = /^[\w.-]{8,128}$/;
-
-/** The inbound `x-request-id` when it has the form that is kept, else a new one. */
-export function requestIdOf(inbound: string | string[] | undefined): string {
-  return typeof inbound === 'string' && INBOUND.test(inbound) ? inbound : createId('req_');
-}
-
-/** Caller identity and options. */
-export interface Caller extends CallContext {
-  /** Whether the caller says that doing it twice does no harm (`idempotency-key`). */
-  readonly isIdempotent?: boolean;
-}
-
-/** Where a call goes. */
-export interface Destination {
-  readonly targets: readonly Target[];
-  /** The model as the caller wrote it, when that was an alias. */
-  readonly requested?: string | undefined;
-  /** The alias of the configuration that the targets came by: its rules choose between them. */
-  readonly alias?: string | undefined;
-}
-
-/** What a call is made of. */
-export interface CallInput<O extends Operation = Operation> {
-  readonly operation: O;
-  readonly request: RequestOf<O>;
-  readonly stream: boolean;
-  readonly caller: Caller;
-  /** Finds where it goes; what it throws refuses the call. */
-  findTargets(): Destination;
-  /** The target that made the response which this one continues: it is asked first while it works. */
-  readonly follows?: Target | undefined;
-  /** The client's own format, for a chat that came in over HTTP. */
-  readonly ingress?: Ingress;
-}
-
-/** What the rules of its alias decide about a call; core fills it in before the first attempt. */
-interface CallRoute {
-  alias: string | undefined;
-  /** What the calls of one conversation have in common. */
-  stickyKey: string | undefined;
-  timeouts: Partial<Timeouts> | undefined;
-  /** When a second target is asked concurrently with one that takes long; undefined for never. */
-  hedge: HedgeRule | undefined;
-  /** The target for prompts that are too long for the others. */
-  overflow: Target | undefined;
-  /** Whether another target may say the rest of a stream that its vendor broke off. */
-  mayResume: boolean;
-  /** Whether one does so now: it is sent the request with a begun answer, as its codec writes it. */
-  isResumed: boolean;
-  /** Whether the caller's own body may go to no vendor, as a hook changed what the canonical request does not have of it. */
-  isTranslated: boolean;
-  /** Places of optional parts of the request that this caller may not have. */
-  without: readonly string[];
-}
+import type { CallDeps, OperationParts } from './call-deps.ts';
+import { createOrderedId } from './ids.ts';
+import type { InboundChat } from './inbound-chat.ts';
+import type { Route, RouteTarget } from './routes.ts';
+import { readTrace } from './trace.ts';
 
 const NOTHING: ReadonlySet<never> = new Set();
 const NONE: readonly never[] = Object.freeze([]);
+const NO_OPTIONS: Pick<OperationContext, 'skip' | 'tags' | 'targets' | 'requested'> = Object.freeze({});
 
-/** A call on its way. Plugins see it as the contract's `Call`; only core writes to it. */
+/** Running call. Plugins see it as the contract's `Call`; only core writes to it. */
 export class Call implements CallView {
   readonly id: string;
   readonly requestId: string;
@@ -122,83 +39,94 @@ export class Call implements CallView {
   readonly operation: Operation;
   readonly stream: boolean;
   readonly startedAt: number;
-  /** Fires when the caller has left, or the gateway drains. */
+  /** Fires when the caller has disconnected, or the gateway drains. */
   readonly signal: AbortSignal;
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
-  readonly headers = new Map<string, string>();
+  readonly headers: Map<string, string>;
   readonly session: string | undefined;
   readonly trace: TraceContext;
   readonly tags: readonly string[];
+  /** Parts of its operation. */
+  readonly parts: OperationParts;
   readonly hooks: CompiledHooks;
-  readonly client: Ingress | undefined;
-  readonly follows: Target | undefined;
-  readonly isIdempotent: boolean;
-  readonly route: CallRoute;
+  /** Caller's side of a chat that came over HTTP. */
+  readonly client: InboundChat | undefined;
+  /** Targets that a plugin named in place of a model. */
+  readonly given: Pick<OperationContext, 'targets' | 'requested'>;
   /** Resolves when the call has ended and its `finish` hooks are done. */
   readonly ended: Promise<void>;
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
-  #record: CallRecord = { ...EMPTY, attempts: [], hooks: [], sentTo: [], skipped: [] };
+  #record: CallRecord;
+  #route: Route | undefined;
   #hasFinished = false;
   #onEnded: () => void = () => {};
   readonly #deps: CallDeps;
-  readonly #input: CallInput;
+  readonly #context: OperationContext;
   readonly #mark: number;
 
-  /** `original`: the call that this one is a copy of, with an own `signal`. */
-  constructor(deps: CallDeps, input: CallInput, original?: Call, signal?: AbortSignal) {
-    const { caller, operation } = input;
+  /** `original`: the call that this one is a copy of, with its own `signal`. */
+  constructor(
+    deps: CallDeps,
+    operation: Operation,
+    request: RequestOf<Operation>,
+    context: OperationContext,
+    client?: InboundChat,
+    original?: Call,
+    signal?: AbortSignal,
+  ) {
+    const { principal } = context;
+    // The state of an HTTP request may have fields of other middleware.
+    const options = client ? NO_OPTIONS : context;
     this.#deps = deps;
-    this.#input = input;
+    this.#context = context;
+    this.given = options;
     this.id = original?.id ?? createOrderedId('call_');
     this.startedAt = original?.startedAt ?? Date.now();
     this.state = original?.state ?? new Map();
-    this.route = original?.route ?? {
-      alias: undefined,
-      stickyKey: undefined,
-      timeouts: undefined,
-      hedge: undefined,
-      overflow: undefined,
-      mayResume: false,
-      isResumed: false,
-      isTranslated: false,
-      without: NONE,
-    };
+    this.headers = original?.headers ?? new Map();
+    this.#record = new CallRecord(original?.record);
+    this.#route = original?.route;
     this.#mark = original ? original.#mark : performance.now();
-    this.#request = original ? original.#request : deepFreeze(input.request);
+    this.#request = original ? original.#request : deepFreeze(request);
     this.#targets = original ? original.#targets : NONE;
     this.operation = operation;
-    this.stream = input.stream;
-    this.requestId = caller.requestId;
-    this.principal = deepFreeze(caller.principal);
-    // A caller that cannot leave is cut when the generation closes.
-    this.signal = signal ?? caller.signal ?? deps.closing;
-    this.skip = caller.skip ? new Set(caller.skip) : NOTHING;
-    this.session = caller.session;
-    this.trace = caller.trace ?? readTrace({});
-    this.tags = Object.freeze(caller.tags ?? caller.principal.tags ?? []);
-    this.hooks = deps.partsOf(operation).hooks;
-    this.client = input.ingress;
-    this.follows = input.follows;
-    this.isIdempotent = caller.isIdempotent ?? false;
+    this.stream = operation !== COUNT && 'stream' in request && request.stream === true;
+    this.requestId = context.requestId;
+    this.principal = deepFreeze(principal);
+    // Calls without a signal are aborted when the generation closes.
+    this.signal = signal ?? context.signal ?? deps.closing;
+    this.skip = options.skip ? new Set(options.skip) : NOTHING;
+    this.session = context.session;
+    this.trace = context.trace ?? readTrace({});
+    this.tags = Object.freeze(options.tags ?? principal.tags ?? []);
+    this.parts = deps.partsOf(operation);
+    this.hooks = this.parts.hooks;
+    this.client = client;
     this.ended = original?.ended ?? new Promise((resolve) => (this.#onEnded = resolve));
     Object.freeze(this);
-    if (original) return;
-    deps.pending.begin('a call');
-    deps.routing.budget.live += 1;
   }
 
-  /** The same call for one of two attempts that run at once: with a record and a signal of its own. Only the call itself ends. */
+  /** Counts the call as running until {@link finish}. */
+  begin(): void {
+    this.#deps.pending.begin('a call');
+    this.#deps.routing.budget.live += 1;
+  }
+
+  /**
+   * Copies the call for one of two concurrent attempts, with a separate record and signal. Only the original call is
+   * finished.
+   */
   fork(signal: AbortSignal): Call {
-    return new Call(this.#deps, this.#input, this, signal);
+    return new Call(this.#deps, this.operation, this.#request, this.#context, this.client, this, signal);
   }
 
   get record(): CallRecord {
     return this.#record;
   }
 
-  /** Goes on with what came of an attempt that ran on a {@link fork}. */
+  /** Takes over the record of an attempt that ran on a {@link fork}. */
   adopt(record: CallRecord): void {
     this.#record = record;
   }
@@ -207,8 +135,9 @@ export class Call implements CallView {
     return this.#request;
   }
 
-  /** What the `prepare` hooks made of the request. */
+  /** Replaces the request, for example by the result of the `prepare` hooks. */
   replaceRequest(request: RequestOf<Operation>): void {
+    this.#record.estimate = undefined;
     this.#request = deepFreeze(request);
   }
 
@@ -216,7 +145,23 @@ export class Call implements CallView {
     return this.#targets;
   }
 
+  /** Meaning of its model name, once known. */
+  get route(): Route | undefined {
+    return this.#route;
+  }
+
+  useRoute(route: Route): void {
+    this.#route = route;
+    this.replaceTargets(route.targets);
+  }
+
+  /** Returns one of its targets with its offer, model and prices. */
+  at(target: Target): RouteTarget {
+    return this.parts.routes.at(target);
+  }
+
   replaceTargets(targets: readonly Target[]): void {
+    this.#record.estimate = undefined;
     this.#targets = deepFreeze(targets);
   }
 
@@ -224,21 +169,21 @@ export class Call implements CallView {
     return performance.now() - this.#mark;
   }
 
-  /** Ends the call, once however often this is called: its caller and the `finish` hooks get the outcome. */
+  /** Ends the call and reports its outcome to its caller and the `finish` hooks. Has no effect after the first time. */
   finish(status: OutcomeStatus, error?: GatewayError): void {
     if (this.#hasFinished) return;
     this.#hasFinished = true;
     const { running } = this.#record;
     const { pending, routing } = this.#deps;
-    // A stream that the vendor broke off was reported already; one that the caller cut says nothing.
+    // Interrupted streams were reported already. A stream that the caller aborted says nothing about the target.
     if (running && status === 'ok')
       routing.health.report(running.target, { kind: 'success', stream: true }, 'model', running);
     else if (running) routing.health.leave(running);
     const outcome = outcomeOf(this, status, error);
     try {
-      this.#input.caller.onOutcome?.(this, outcome);
+      this.#context.onOutcome?.(this, outcome);
     } catch (thrown) {
-      // What a plugin's own listener throws is logged like any uncaught error; the call is charged all the same.
+      // Errors of a plugin's listener are logged like any uncaught error. The call is charged all the same.
       void Promise.reject(thrown);
     }
     const end = (): void => {
@@ -251,16 +196,16 @@ export class Call implements CallView {
   }
 }
 
-/** What came of a call that ends, with its cost to the caller. */
+/** Outcome of a call that ends, with its cost to the caller. */
 function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
   const { record } = call;
   const { target, attempts, hooks, refusedBy, lane, serviceTier, saved, hedged, upstreamMs } = record;
   const { firstByteMs, firstTokenMs, lastTokenMs, dropped, hookTimes } = record;
   const metered = owedBy(record);
   const usage = record.usage ?? (metered && usageOfUnits(metered.units));
-  const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
+  const outcome: Mutable<Outcome> = {
     status,
-    attempts: attempts.length === 0 ? NONE : attempts.map(showAttempt),
+    attempts: attempts.length === 0 ? NONE : attempts.map((attempt) => ({ ...attempt })),
     estimated: metered?.estimated ?? false,
     sent: record.sentTo.length > 0 || hedged !== undefined,
     upstreamMs,
@@ -275,7 +220,7 @@ function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | unde
   if (serviceTier !== undefined) outcome.serviceTier = serviceTier;
   if (dropped) outcome.dropped = dropped;
   if (record.unmappedFinish !== undefined) outcome.unmappedFinish = record.unmappedFinish;
-  if (call.client?.leftOut.size) outcome.leftOut = [...call.client.leftOut];
+  if (call.client && call.client.omitted.length > 0) outcome.omitted = call.client.omitted;
   if (usage) outcome.usage = usage;
   if (metered) outcome.units = metered.units;
   if (metered?.cost !== undefined) outcome.cost = metered.cost;
@@ -287,108 +232,116 @@ function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | unde
   return deepFreeze(outcome);
 }
 
-/** How many of the things that hooks did a record has. */
+/** Maximum number of hook actions, and of hook times, in an outcome. */
 const MAX_HOOKS = 20;
 
-/** The key of a provider that an attempt is sent with, where there are several. */
+/** Key that an attempt is sent with, if its provider has several. */
 interface KeyInUse {
   readonly name: string;
-  /** The provider's endpoint with that key alone. */
+  /** Provider's endpoint with that key alone. */
   readonly endpoint: Endpoint;
-  /** What comes of it tells how the key is. */
+  /** Attempt whose result determines the health of the key. */
   readonly attempt: TargetAttempt;
 }
 
-/** A {@link CallAttempt} that may still run. */
-export interface NotedAttempt {
-  readonly target: Target;
-  key?: string;
-  /** Milliseconds from the start of the call. */
-  readonly startedMs: number;
-  ms: number;
-  status?: number;
-  class?: FailureClass | undefined;
-  reason?: string | undefined;
-}
-
-/** What came of a call so far; core fills it in as the call goes on, and its {@link Outcome} is made of it. */
-export interface CallRecord {
-  /** The target that was tried last, or is owed what was metered. */
-  target: Target | undefined;
+/**
+ * State of a call: decisions of its alias's rules, and results of its attempts. Core writes it and builds
+ * the {@link Outcome} from it.
+ */
+export class CallRecord {
+  /** Rules of the alias that chose between the targets; undefined if a plugin chose. */
+  rule: ModelRoute | undefined = undefined;
+  /** Key that the calls of one conversation share. */
+  stickyKey: string | undefined = undefined;
+  /** Rule for a second target concurrently with one that takes long; undefined for never. */
+  hedge: HedgeRule | undefined = undefined;
+  /** Target for prompts that are too long for the others. */
+  overflow: Target | undefined = undefined;
+  /** True while another target resumes a stream: it gets the request with a begun response. */
+  isResumed = false;
+  /** True if no vendor may get the caller's own body, because a hook changed texts that only this body has. */
+  isTranslated = false;
+  /** Paths of optional parts of the request that this caller may not have. */
+  without: readonly string[] = NONE;
+  /** Target that was tried last, or is owed what was metered. */
+  target: Target | undefined = undefined;
   /** Every request that was sent to a provider. */
-  readonly attempts: NotedAttempt[];
-  /** What hooks did, and which of them took over a millisecond. */
-  readonly hooks: CallHook[];
-  hookTimes?: NonNullable<Outcome['hookTimes']>[number][] | undefined;
-  /** Whether it was let through: a target was tried, or a hook responded. */
-  isLetThrough: boolean;
-  /** What refused it before that. */
-  refusedBy: string | undefined;
-  /** The attempt that has not ended yet, or whose stream goes on: the end of the call reports its target's health. */
-  running: TargetAttempt | undefined;
-  /** What the attempt is sent with where its provider has several keys. */
-  key: KeyInUse | undefined;
-  /** The status of the last attempt; undefined when its provider sent none. */
-  status: number | undefined;
-  /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
-  readonly sentTo: Target[];
-  usage: Usage | undefined;
-  /** The service tier that served the last attempt, as far as was told; else the one it was sent with. */
-  serviceTier: string | undefined;
-  metered: Metered | undefined;
-  /** What is owed to other targets: asked at the same time and left when this one responded, or broken off in a stream that this one goes on with. */
-  hedged: Metered | undefined;
-  /** What a kept response has saved. */
-  saved: number | undefined;
-  /** The target that said the rest of a stream which broke off. */
-  resumedAt: Target | undefined;
-  firstByteMs: number | undefined;
-  firstTokenMs: number | undefined;
-  lastTokenMs: number | undefined;
-  upstreamMs: number;
-  /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
-  attemptSignal: AbortSignal | undefined;
-  timeouts: Partial<Timeouts> | undefined;
-  /** How the last attempt was sent, and its response goes out. */
-  lane: Lane | undefined;
+  attempts: Mutable<CallAttempt>[] = [];
+  /** Start of the last of them, in milliseconds from the start of the call. */
+  attemptedMs = 0;
+  /** Hook actions, and hooks that took over a millisecond. */
+  hooks: CallHook[] = [];
+  hookTimes: NonNullable<Outcome['hookTimes']>[number][] | undefined = undefined;
+  /** True once it was let through: a target was tried, or a hook responded. */
+  isLetThrough = false;
+  /** Check that rejected it before that. */
+  refusedBy: string | undefined = undefined;
+  /** Attempt that has not ended, or whose stream is still running. The end of the call reports its target's health. */
+  running: TargetAttempt | undefined = undefined;
+  /** Key that the attempt is sent with, if its provider has several. */
+  key: KeyInUse | undefined = undefined;
+  /** HTTP status of the last attempt; undefined if its provider sent none. */
+  status: number | undefined = undefined;
+  /** Targets that were sent the call and did not reject it. Their work is owed even without a response. */
+  sentTo: Target[] = [];
+  usage: Usage | undefined = undefined;
+  /** Service tier that served the last attempt, if reported, else the one that was requested. */
+  serviceTier: string | undefined = undefined;
+  metered: Metered | undefined = undefined;
+  /** Owed to other targets: a slower one of two concurrent ones, or one that broke off a stream which this one resumed. */
+  hedged: Metered | undefined = undefined;
+  /** Cost that a cached response has saved. */
+  saved: number | undefined = undefined;
+  /** Target that resumed a stream which broke off. */
+  resumedAt: Target | undefined = undefined;
+  firstByteMs: number | undefined = undefined;
+  firstTokenMs: number | undefined = undefined;
+  lastTokenMs: number | undefined = undefined;
+  upstreamMs = 0;
+  /**
+   * Aborts the attempts in place of the call's signal. A stream is read on for its usage after its caller has
+   * disconnected.
+   */
+  attemptSignal: AbortSignal | undefined = undefined;
+  timeouts: Partial<Timeouts> | undefined = undefined;
+  /** Lane of the last attempt's request and response. */
+  lane: Outcome['lane'] = undefined;
   /** Fields of the request that the last target was not sent. */
-  dropped: readonly string[] | undefined;
-  /** The vendor's word for the end of an answer that was kept as incomplete. */
-  unmappedFinish: string | undefined;
+  dropped: readonly string[] | undefined = undefined;
+  /**
+   * True if the response continues after its target was tried, as a stream does. Its end determines the target's
+   * health.
+   */
+  goesOn = false;
+  /** Vendor's own response, parsed, if the caller gets it. */
+  native: unknown = undefined;
+  /** Headers of the vendor's response. */
+  providerHeaders: ResponseHeaders | undefined = undefined;
+  /** Headers of a hook that has responded in place of a target. */
+  hookHeaders: Readonly<Record<string, string>> | undefined = undefined;
+  /** Vendor's unknown finish reason of a response that counts as incomplete. */
+  unmappedFinish: string | undefined = undefined;
   /** Providers that could not be sent this request at all. */
-  readonly skipped: string[];
+  skipped: string[] = [];
+  /** Most that the call may cost, for its current request and targets. */
+  estimate: Metered | undefined = undefined;
+
+  /** `original`: the record of a call with two concurrent attempts, each with a separate record. */
+  constructor(original?: CallRecord) {
+    if (!original) return;
+    const { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without } = original;
+    Object.assign(this, { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without });
+  }
 }
 
-/** Of a call that has not come to anything yet. */
-const EMPTY = Object.freeze({
-  target: undefined,
-  isLetThrough: false,
-  refusedBy: undefined,
-  running: undefined,
-  key: undefined,
-  status: undefined,
-  usage: undefined,
-  serviceTier: undefined,
-  metered: undefined,
-  hedged: undefined,
-  saved: undefined,
-  resumedAt: undefined,
-  firstByteMs: undefined,
-  firstTokenMs: undefined,
-  lastTokenMs: undefined,
-  upstreamMs: 0,
-  attemptSignal: undefined,
-  timeouts: undefined,
-  lane: undefined,
-  dropped: undefined,
-  unmappedFinish: undefined,
-});
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** The record of an attempt after those that ran before it or at the same time: what they did is not forgotten. */
+/** Merges the records of earlier and concurrent attempts into the record of the last one. */
 export function joinRecords(before: readonly CallRecord[], last: CallRecord): CallRecord {
   const all = [...before, last];
   return Object.assign(last, {
-    attempts: all.flatMap(({ attempts }) => attempts).sort((a, b) => a.startedMs - b.startedMs),
+    attempts: all.toSorted((a, b) => a.attemptedMs - b.attemptedMs).flatMap(({ attempts }) => attempts),
+    attemptedMs: Math.max(...all.map(({ attemptedMs }) => attemptedMs)),
     hooks: all.flatMap(({ hooks }) => hooks),
     hookTimes: all.some(({ hookTimes }) => hookTimes) ? all.flatMap(({ hookTimes = [] }) => hookTimes) : undefined,
     upstreamMs: last.upstreamMs + (before[0]?.upstreamMs ?? 0),
@@ -400,22 +353,12 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
   });
 }
 
-function showAttempt({ target, key, ms, status, class: kind, reason }: NotedAttempt): CallAttempt {
-  const name = `${target.provider}/${target.model}`;
-  const shown: { -readonly [Field in keyof CallAttempt]: CallAttempt[Field] } =
-    key === undefined ? { target: name, ms: Math.round(ms) } : { target: name, key, ms: Math.round(ms) };
-  if (status !== undefined) shown.status = status;
-  if (kind) shown.class = kind;
-  if (reason !== undefined) shown.reason = reason;
-  return shown;
-}
-
-/** All that a call owes; undefined while nothing was metered. */
+/** Total that a call owes; undefined while nothing was metered. */
 export function owedBy({ metered, hedged }: Pick<CallRecord, 'metered' | 'hedged'>): Metered | undefined {
   return metered && hedged ? addMetered(metered, hedged) : (metered ?? hedged);
 }
 
-/** The cost of both is not known when that of one is not. */
+/** Adds two metered amounts. The cost is undefined if either one is. */
 function addMetered(one: Metered, other: Metered): Metered {
   const units: Record<string, number> = { ...one.units };
   for (const [unit, amount] of Object.entries(other.units)) units[unit] = (units[unit] ?? 0) + amount;
@@ -424,33 +367,8 @@ function addMetered(one: Metered, other: Metered): Metered {
   return { units, cost, ...(parts && { parts }), estimated: one.estimated === true || other.estimated === true };
 }
 
-/** Tokens among units as OpenAI counts them; undefined when there are none. */
+/** Converts units to usage as OpenAI counts it; undefined without tokens. */
 function usageOfUnits({ prompt_tokens, completion_tokens = 0 }: Units): Usage | undefined {
   if (prompt_tokens === undefined) return undefined;
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
-}
-
-/** `traceparent` of W3C Trace Context: version, trace id, parent id, flags. What a later version appends is not read. */
-const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
-const NO_ID = /^0+$/;
-
-/** `tracestate` is passed on as it came, as far as W3C asks a system to carry it. */
-const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
-
-/** The trace that a request belongs to: the caller's, or a new one. */
-export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): TraceContext {
-  const [, version, traceId = '', parentId = '', flags = '', more] =
-    (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || [];
-  if (NO_ID.test(traceId) || NO_ID.test(parentId) || traceId === '' || (version === '00' && more !== undefined))
-    return { traceId: randomText('hex') };
-  const state = typeof tracestate === 'string' && TRACESTATE.test(tracestate) ? { state: tracestate } : {};
-  return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & 1) === 1, ...state };
-}
-
-/** The same request with the trace of a caller who sent one, unless a plugin has written its own. */
-export function withTrace(request: HttpRequest, { traceId, parentId, isSampled, state }: TraceContext): HttpRequest {
-  if (parentId === undefined || request.headers?.['traceparent'] !== undefined) return request;
-  const traceparent = `00-${traceId}-${parentId}-${isSampled ? '01' : '00'}`;
-  const headers = { ...request.headers, traceparent, ...(state !== undefined && { tracestate: state }) };
-  return { ...request, headers };
 }

@@ -1,7 +1,7 @@
 import type { AssistantMessage, ChatChunk, ChatDelta, ChatResponse } from '../../contract/chat.ts';
 import { usageChunk } from '../../contract/chunks.ts';
 
-/** A non-streaming response as the chunks of a stream: for vendors that answer a stream request with one JSON object. */
+/** Converts a non-streaming response to chunks, for vendors that return one JSON object for a stream request. */
 export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   const { id, created, model, choices, usage } = response;
   const base = { id, object: 'chat.completion.chunk', created, model } as const;
@@ -17,7 +17,9 @@ export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   return usage ? [...chunks, usageChunk(base, usage)] : chunks;
 }
 
-/** A message as deltas: one for most, one for each block where the message says in what order they came. */
+/**
+ * Converts a message to deltas: one for most messages, one for each block if the message has the order of its blocks.
+ */
 function deltasOf({ order = [], ...message }: AssistantMessage): readonly ChatDelta[] {
   const { role, content, refusal, reasoning_content, reasoning_details = [], tool_calls = [], ...rest } = message;
   const calls = tool_calls.map((call, at) => ({ index: at, ...call }));
@@ -40,26 +42,26 @@ function deltasOf({ order = [], ...message }: AssistantMessage): readonly ChatDe
   return [{ role, ...blocks[0] }, ...blocks.slice(1), ...(Object.keys(others).length > 0 ? [others] : [])];
 }
 
-/** Whether a chunk holds something of the answer, of whatever kind, or its end. */
+/** Returns whether a chunk holds any part of the response, or its end. */
 export function hasContent(chunk: ChatChunk): boolean {
   return chunk.choices.some(
     ({ delta, finish_reason }) => finish_reason !== null || delta.tool_calls !== undefined || writtenBytes(delta) > 0,
   );
 }
 
-/** Whether a chunk has the reason why a choice has ended. */
+/** Returns whether a chunk has the finish reason of a choice. */
 export function isFinished({ choices }: ChatChunk): boolean {
   return choices.some(({ finish_reason }) => finish_reason !== null);
 }
 
-/** What goes out of a chunk while a stream runs: usage goes out once, at the end. */
+/** Removes the usage, which is sent once, at the end of the stream. Returns no chunk if nothing is left. */
 export function withoutUsage(chunk: ChatChunk): readonly ChatChunk[] {
   if (chunk.usage === undefined) return [chunk];
   const { usage: _, ...rest } = chunk;
   return chunk.choices.length > 0 ? [rest] : [];
 }
 
-/** A chunk apart: what it adds, and what ends a choice; both where it does both. */
+/** Splits a chunk into its content and the end of a choice. Returns both if it has both. */
 export function splitFinish(chunk: ChatChunk): { readonly content?: ChatChunk; readonly finish?: ChatChunk } {
   if (!isFinished(chunk)) return { content: chunk };
   if (!chunk.choices.some(({ delta }) => Object.keys(delta).length > 0)) return { finish: chunk };
@@ -69,26 +71,31 @@ export function splitFinish(chunk: ChatChunk): { readonly content?: ChatChunk; r
   };
 }
 
-/** UTF-8 bytes of what the model wrote in a chunk, for an estimate when no usage comes. */
+/** UTF-8 bytes of the model's output in a chunk, for an estimate if no usage is reported. */
 export function textLength(chunk: ChatChunk): number {
   let bytes = 0;
   for (const { delta } of chunk.choices) bytes += writtenBytes(delta);
   return bytes;
 }
 
-/** What a model did not write, or what says again what another field says. */
+/** Fields that a model did not write, or that repeat another field. */
 const UNCOUNTED: ReadonlySet<string> = new Set([
   ...['role', 'id', 'type', 'index', 'expires_at', 'format', 'annotations', 'reasoning', 'reasoning_details'],
 ]);
 
-/** Characters of coded sound that count as one byte of text: about a thousand a token. */
+/** Characters of encoded audio that count as one byte of text: about a thousand a token. */
 const SOUND_PER_BYTE = 250;
 
-/** UTF-8 bytes of whatever a model wrote in a message or a delta: text, thinking, refusals, tool calls, sound, and kinds to come. */
+/**
+ * UTF-8 bytes of a model's output in a message or a delta: text, reasoning, refusals, tool calls, audio and future
+ * kinds.
+ */
 export function writtenBytes(written: object): number {
+  const fields = written as Readonly<Record<string, unknown>>;
   let bytes = 0;
-  for (const [name, value] of Object.entries(written)) {
+  for (const name in fields) {
     if (UNCOUNTED.has(name)) continue;
+    const value = fields[name];
     if (typeof value === 'string') bytes += name === 'data' ? value.length / SOUND_PER_BYTE : Buffer.byteLength(value);
     else if (typeof value === 'object' && value !== null) bytes += writtenBytes(value);
   }

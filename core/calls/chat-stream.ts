@@ -4,52 +4,56 @@ import { laterUsage, usageChunk } from '../../contract/chunks.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import { createEventReader } from '../../contract/event-reader.ts';
 import type { SseEvent, StreamProgress } from '../../contract/events.ts';
-import type { CodecCall, StreamDecoder } from '../../contract/provider.ts';
+import type { Answered } from '../../contract/hooks.ts';
+import type { CodecCall, Endpoint, StreamDecoder } from '../../contract/provider.ts';
+import { cutKey } from '../../contract/redaction.ts';
 import { BYTES_PER_TOKEN } from '../../contract/units.ts';
 import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
-import {
-  forgetRefused,
-  type ResponseNotes,
-  readFailedAttempt,
-  readJson,
-  responseNotes,
-  sendAttempt,
-} from './attempt.ts';
-import type { Call, CallInput } from './call.ts';
+import { forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
+import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { type ChatPlan, planChat, recordUnmappedFinish, responseOfHook } from './chat.ts';
+import { type ChatPlan, planChat, recordDropped, recordUnmappedFinish, takeDropped, takeHookResponse } from './chat.ts';
 import { chunksOfResponse, hasContent, isFinished, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { meterChat } from './meter.ts';
-import { addUsage, noteSaid, resume, type Said, type Seam } from './resume.ts';
-import { endWithError, type Handlers, hungUp, isShutdown, runCall } from './run-call.ts';
+import { addUsage, type ResumePoint, recordPrefix, resume, type StreamPrefix } from './resume.ts';
+import { endWithError, hungUp, isShutdown, runCall } from './run-call.ts';
 
-/** A target that has begun to respond. */
-export type OpenedChat = Pick<ChatPlan, 'codec' | 'codecCall' | 'passesOn'> & {
+/** Target that has begun to respond. */
+export type OpenedChat = Pick<ChatPlan, 'codec' | 'codecCall' | 'passesOn' | 'passesSame'> & {
+  readonly call: Call;
   readonly upstreamResponse: UpstreamResponse;
+  /** Endpoint with the key that was sent. */
+  readonly endpoint?: Endpoint | undefined;
 };
 
-/** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
+/**
+ * Maximum number of chunks and events that are read before the first content. An error inside a 200 can still fail
+ * over.
+ */
 const MAX_PEEKED = 64;
 
-/** A stream of a target that has begun to respond. */
-interface OpenStream extends ResponseNotes {
+/** Stream of a target that has begun to respond. */
+interface OpenStream {
   readonly target: Target | undefined;
-  /** Its end, not its beginning, says whether the target works. */
-  readonly isStreaming: true;
-  /** What was read of the source already. */
-  readonly first: Batch;
+  /** Batches that were read from the source already. */
+  readonly first: readonly Batch[];
   readonly source: Pick<Batches, 'next'>;
-  /** What it says, where another target may go on with it. */
-  readonly said?: Said | undefined;
-  /** Hangs up. */
+  /** Text so far, if another target may resume the stream. */
+  readonly prefix?: StreamPrefix | undefined;
+  /** True if batches may have events that are equivalent to their chunks. */
+  readonly passesSame?: boolean;
+  /** Closes the connection. */
   destroy?(): void;
 }
 
-/** Asks one target and reads up to the first content; a failure before that lets another target try. */
+/**
+ * Sends the request to one target and reads up to the first content. After an earlier failure another target can be
+ * tried.
+ */
 async function openStream(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
   const attempt = new AbortController();
   const abort = (): void => attempt.abort(call.signal.reason);
@@ -58,24 +62,27 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   call.record.attemptSignal = attempt.signal;
   const startedMs = performance.now();
   const plan = planChat(deps, call, target);
-  const { provider, dropped } = plan;
-  const upstreamResponse = await sendAttempt(deps, call, target, provider, plan.request);
-  const said = call.route.mayResume ? noteSaid(deps, call) : undefined;
-  // What goes on elsewhere is not in the vendor's events.
-  const opened = { ...plan, upstreamResponse, passesOn: plan.passesOn && !said };
+  const upstreamResponse = await sendAttempt(deps, call, target, plan.provider, plan.request);
+  const prefix = call.record.rule?.resume ? recordPrefix(call) : undefined;
+  // The vendor's events do not include text of a target that resumes the stream.
+  const passesSame = plan.passesSame && !prefix;
+  const endpoint = call.record.key?.endpoint ?? plan.provider;
+  const { codec, codecCall } = plan;
+  const opened = { call, codec, codecCall, upstreamResponse, endpoint, passesOn: plan.passesOn && !prefix, passesSame };
   const source = readChunks(opened);
-  // The dialect writes what does not come as the vendor's events.
-  if (plan.passesOn && (said || isWhole(opened))) call.record.lane = 'mixed';
-  const chunks: ChatChunk[] = [];
-  const events: SseEvent[] = [];
+  // The dialect writes the response if it does not consist of the vendor's events.
+  if (plan.passesOn && (prefix || isWhole(opened))) call.record.lane = 'mixed';
+  const first: Batch[] = [];
+  let peeked = 0;
   const clock = startClock(call.record.timeouts?.firstTokenMs, startedMs, () => upstreamResponse.destroy());
   try {
-    while (!chunks.some(hasContent) && chunks.length + events.length < MAX_PEEKED) {
+    while (peeked < MAX_PEEKED) {
       const next = await source.next();
       clock.assertInTime();
       if (next.done) break;
-      chunks.push(...next.value.chunks);
-      events.push(...next.value.events);
+      first.push(next.value);
+      if (next.value.chunks.some(hasContent)) break;
+      peeked += next.value.chunks.length + next.value.events.length;
     }
   } catch (error) {
     upstreamResponse.destroy();
@@ -86,14 +93,16 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
     clock.stop();
   }
   call.record.firstTokenMs ??= call.elapsedMs;
-  // From here on the stream itself decides when to hang up.
+  // From here on the stream itself closes the connection.
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
-  const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
-  const first = { chunks, events };
-  return { call, headers, target, isStreaming: true, first, source, said, destroy: () => upstreamResponse.destroy() };
+  call.record.providerHeaders = upstreamResponse.headers;
+  call.record.goesOn = true;
+  return { target, first, source, prefix, passesSame, destroy: () => upstreamResponse.destroy() };
 }
 
-/** The timeout of a stream's first content: when it has passed the vendor is left, and another target may respond. */
+/**
+ * Starts the timeout of a stream's first content. At its end the connection is closed, and another target can be tried.
+ */
 function startClock(
   limitMs: number | undefined,
   startedMs: number,
@@ -116,10 +125,13 @@ function startClock(
   };
 }
 
-/** What came with one read of a provider's socket. */
+/** Result of one read from a provider's socket. */
 export interface Batch {
   readonly chunks: readonly ChatChunk[];
-  /** The vendor's events that the chunks were read from, where the caller gets those. */
+  /**
+   * Vendor's events, if the caller gets those. For the canonical format these are events that are equivalent to all
+   * chunks of the batch.
+   */
   readonly events: readonly SseEvent[];
 }
 
@@ -127,17 +139,17 @@ type Batches = AsyncGenerator<Batch, void, undefined>;
 
 const NO_EVENTS: readonly SseEvent[] = Object.freeze([]);
 
-/** Chunks that were read from no events that the caller gets. */
+/** Batch without events for the caller. */
 function batchOf(chunks: readonly ChatChunk[]): Batch {
   return { chunks, events: NO_EVENTS };
 }
 
-/** One provider's response in batches. Throws when it broke off. */
+/** Reads a provider's response in batches. Throws if it was interrupted. */
 export function readChunks(opened: OpenedChat): Batches {
   return isWhole(opened) ? readWholeStream(opened) : readEventStream(opened);
 }
 
-/** Some vendors answer a stream request with one JSON object: an error, or a non-streaming response. */
+/** Returns whether the response to a stream request is one JSON object: an error, or a non-streaming response. */
 function isWhole({ upstreamResponse: { headers } }: OpenedChat): boolean {
   return headers['content-type']?.startsWith('application/json') === true;
 }
@@ -146,26 +158,32 @@ async function* readWholeStream(opened: OpenedChat): Batches {
   yield batchOf(await readWhole(opened));
 }
 
-async function readWhole({ upstreamResponse, codec, codecCall }: OpenedChat): Promise<readonly ChatChunk[]> {
-  return chunksOfResponse(codec.response(await readJson(upstreamResponse), codecCall));
+async function readWhole(opened: OpenedChat): Promise<readonly ChatChunk[]> {
+  const { call, upstreamResponse, codec, codecCall, endpoint } = opened;
+  const response = codec.response(await readJson(upstreamResponse, undefined, endpoint), codecCall);
+  return chunksOfResponse(response.dropped ? takeDropped(call, response, response.dropped) : response);
 }
 
-async function* readEventStream({ upstreamResponse, codec, codecCall, passesOn }: OpenedChat): Batches {
+async function* readEventStream(opened: OpenedChat): Batches {
+  const { upstreamResponse, codec, codecCall } = opened;
   const { body, headers } = upstreamResponse;
   const decoder = codec.stream(codecCall);
   const onGrowth = (more: number): void => upstreamResponse.reserve(more * MEMORY_PER_BYTE);
   const reader = codec.reader?.({ onGrowth }) ?? createEventReader({ onGrowth });
-  // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
+  // An object, since the compiler assumes that a variable which only `decode` sets never changes.
   const read: ReadSoFar = { hasBegun: false, progress: 'open' };
   const finished = decoder.progress ? undefined : new Set<number>();
-  /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
+  /**
+   * Decodes events. Chunks before an error are returned first. Before any content the error is thrown, so that another
+   * target can be tried.
+   */
   const decode = (events: readonly SseEvent[]): Decoded => {
-    const decoded = decodeEvents(decoder, events, passesOn);
+    const decoded = decodeEvents(decoder, events, opened);
     if (decoded.error !== undefined && !read.hasBegun) throw decoded.error;
-    const hasMore = (!read.hasBegun || read.progress !== 'open') && decoded.chunks.some(hasContent);
+    const hasMore = (!read.hasBegun || read.progress !== 'open') && decoded.batches.some(hasContents);
     read.hasBegun ||= hasMore;
-    const progress = finished ? progressOf(finished, decoded.chunks, codecCall) : (decoder.progress?.() ?? 'open');
-    // Until the first content the timeout `firstToken` holds, and comments keep the stream alive.
+    const progress = finished ? progressOf(finished, decoded.batches, codecCall) : (decoder.progress?.() ?? 'open');
+    // Until the first content the timeout `firstToken` applies, and comments keep the stream alive.
     if (events.length > 0 && (read.hasBegun || progress !== 'open')) {
       if (hasMore && progress === read.progress) upstreamResponse.reportProgress('open');
       upstreamResponse.reportProgress(progress);
@@ -174,164 +192,220 @@ async function* readEventStream({ upstreamResponse, codec, codecCall, passesOn }
     return decoded;
   };
   for await (const bytes of body) {
-    const batch = decode(reader.push(bytes));
-    if (batch.chunks.length > 0 || batch.events.length > 0) yield batch;
-    if (batch.error !== undefined) throw batch.error;
+    const { batches, error } = decode(reader.push(bytes));
+    for (const batch of batches) yield batch;
+    if (error !== undefined) throw error;
     if (read.progress === 'complete') break;
   }
   const rest = read.progress === 'complete' ? NOTHING_READ : decode(reader.end());
-  if (rest.chunks.length > 0 || rest.events.length > 0) yield rest;
+  for (const batch of rest.batches) yield batch;
   if (rest.error !== undefined) throw rest.error;
-  const { chunks, complete } = decoder.end();
-  if (chunks.length > 0) yield batchOf(chunks);
+  const { chunks, complete, dropped } = decoder.end();
+  if (dropped) recordDropped(opened.call, dropped);
+  const original = opened.passesSame ? decoder.original?.() : undefined;
+  if (chunks.length > 0) yield { chunks, events: original ? [original] : NO_EVENTS };
   if (complete) return;
   throw !read.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
 }
 
-/** What was read of an event stream. */
+function hasContents({ chunks }: Batch): boolean {
+  return chunks.some(hasContent);
+}
+
+/** State of an event stream. */
 interface ReadSoFar {
   hasBegun: boolean;
   progress: StreamProgress;
 }
 
-/** The progress of a stream whose codec does not declare it: finished once each choice that was asked for has its finish reason. */
-function progressOf(finished: Set<number>, chunks: readonly ChatChunk[], { request }: CodecCall): StreamProgress {
-  for (const { choices } of chunks)
-    for (const { index, finish_reason: reason } of choices) if (reason !== null) finished.add(index);
+/** Progress of a stream whose codec does not report it: finished once each requested choice has its finish reason. */
+function progressOf(finished: Set<number>, batches: readonly Batch[], { request }: CodecCall): StreamProgress {
+  for (const { chunks } of batches)
+    for (const { choices } of chunks)
+      for (const { index, finish_reason: reason } of choices) if (reason !== null) finished.add(index);
   return finished.size > 0 && finished.size >= (request?.n ?? 1) ? 'finished' : 'open';
 }
 
-interface Decoded extends Batch {
+interface Decoded {
+  readonly batches: readonly Batch[];
   readonly error?: unknown;
 }
 
-const NOTHING_READ: Decoded = Object.freeze({ chunks: Object.freeze([]), events: NO_EVENTS });
+const NOTHING_READ: Decoded = Object.freeze({ batches: Object.freeze([]) });
 
-function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], passesOn: boolean): Decoded {
-  const chunks: ChatChunk[] = [];
-  const passed: SseEvent[] = [];
+function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], opened: OpenedChat): Decoded {
+  const { passesOn, passesSame, endpoint } = opened;
+  const batches: OpenBatch[] = [];
   try {
-    for (const event of events) {
-      chunks.push(...decoder.push(event));
-      if (passesOn) passed.push(event);
+    for (const sent of events) {
+      const event = withoutKey(sent, endpoint);
+      const chunks = decoder.push(event);
+      const passed = passesOn ? event : passesSame ? decoder.original?.() : undefined;
+      addToBatch(batches, chunks, passed, !passesOn && isApart(batches.at(-1), chunks, passed));
       if (decoder.progress?.() === 'complete') break;
     }
-    return { chunks, events: passed };
+    return { batches };
   } catch (error) {
-    return { chunks, events: passed, error };
+    return { batches, error };
   }
 }
 
-function brokenOff(): GatewayError {
-  return new GatewayError('provider_unavailable', 'The provider interrupted the response before its end.');
+interface OpenBatch extends Batch {
+  readonly chunks: ChatChunk[];
+  readonly events: SseEvent[];
 }
 
-/** A stream that has begun: its first chunk with content has arrived, so no other target can take over. */
-export interface ChatStream extends ResponseNotes {
+function addToBatch(
+  batches: OpenBatch[],
+  chunks: readonly ChatChunk[],
+  event: SseEvent | undefined,
+  isApart: boolean,
+): void {
+  if (chunks.length === 0 && !event) return;
+  const last = batches.at(-1);
+  if (!last || isApart) {
+    batches.push({ chunks: [...chunks], events: event ? [event] : [] });
+    return;
+  }
+  for (const chunk of chunks) last.chunks.push(chunk);
+  if (event) last.events.push(event);
+}
+
+/**
+ * Returns whether chunks need a separate batch. A batch is either forwarded or written as a whole. Usage is forwarded
+ * separately, at the end.
+ */
+function isApart(batch: Batch | undefined, chunks: readonly ChatChunk[], event: SseEvent | undefined): boolean {
+  if (!batch) return true;
+  if (batch.events.length > 0 !== (event !== undefined)) return true;
+  return event !== undefined && (chunks.some(hasUsage) || batch.chunks.some(hasUsage));
+}
+
+function hasUsage({ usage }: ChatChunk): boolean {
+  return usage !== undefined;
+}
+
+/** Removes the operator's key from an event, since a vendor may repeat the request. */
+function withoutKey(event: SseEvent, endpoint: Endpoint | undefined): SseEvent {
+  const data = cutKey(event.data, endpoint);
+  return data === event.data ? event : { ...event, data };
+}
+
+function brokenOff(): GatewayError {
+  return new GatewayError('provider_unavailable', 'The provider interrupted the response before its end. Try again.');
+}
+
+/** Stream whose first chunk with content has arrived, so that failover has ended. */
+export interface ChatStream {
   /**
-   * To be iterated once: what goes to the caller, as it came; its last batch has a usage chunk. Throws the GatewayError that the
-   * caller gets; the call ends when the iteration does, also when it is left before its end.
+   * Batches for the caller, to be iterated once. The last one has a usage chunk. Throws the GatewayError that the
+   * caller gets. The call ends with the iteration, even if that is stopped early.
    */
   readonly batches: AsyncIterable<Batch>;
-  /** Ends the call of a stream that is not iterated to its end. Harmless after it. */
+  /** Ends the call of a stream that is not iterated to its end. Has no effect after the end. */
   close(): void;
 }
 
-/** How long a stream is read on after its caller has left, in milliseconds. */
+/** Time for which a stream is read after its caller has disconnected, in milliseconds. */
 const READ_ON_MS = 500;
 
-/** A chat completion as a stream. Rejects before the first byte when no target responds. */
-export function streamChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatStream> {
-  return runCall(deps, input, STREAM);
+/** Completes a chat as a stream. Rejects before the first byte if no target responds. */
+export function streamChat(deps: CallDeps, call: Call): Promise<ChatStream> {
+  return runCall(deps, call, respondStream);
 }
 
-const STREAM: Handlers<OpenStream, ChatStream> = {
-  respondEarly(call, answered) {
-    const { response, ...notes } = responseOfHook(call, answered);
-    const first = batchOf(chunksOfResponse(response));
-    return { ...notes, target: call.targets[0], isStreaming: true, first, source: NONE };
-  },
-  callTargets: (deps, call) => tryTargets(deps, call, openStream),
-  /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
-  async respond(deps, call, opened) {
-    let transform: ChunkTransform | undefined;
-    try {
-      transform = await call.hooks.stream?.(call);
-    } catch (error) {
-      opened.destroy?.();
-      throw error;
-    }
-    if (transform?.changes && call.record.lane === 'native') call.record.lane = 'mixed';
-    const running = new RunningStream(deps, call, opened, transform);
-    return { call, headers: opened.headers, batches: running.batches(), close: () => running.close('aborted') };
-  },
-};
+/** Runs hooks on the stream and meters it. Ends the call when the stream ends, is interrupted or is abandoned. */
+async function respondStream(deps: CallDeps, call: Call, early: Answered | undefined): Promise<ChatStream> {
+  const opened = early ? openHookResponse(call, early) : await tryTargets(deps, call, openStream);
+  let transform: ChunkTransform | undefined;
+  try {
+    transform = await call.hooks.stream?.(call);
+  } catch (error) {
+    opened.destroy?.();
+    throw error;
+  }
+  if (transform?.changes && call.record.lane === 'native') call.record.lane = 'mixed';
+  const running = new RunningStream(deps, call, opened, transform);
+  return { batches: running.batches(), close: () => running.close('aborted') };
+}
+
+/** Opens the response of a hook as a stream. */
+function openHookResponse(call: Call, early: Answered): OpenStream {
+  const first = [batchOf(chunksOfResponse(takeHookResponse(call, early)))];
+  return { target: call.targets[0], first, source: NONE };
+}
 
 const NONE: Pick<Batches, 'next'> = { next: async () => ({ done: true, value: undefined }) };
 
-/** What another target goes on with, behind the seam. */
-async function* joinAt(seam: Seam, { first, source }: OpenStream): Batches {
+/** Reads the stream of a target that resumes another one, joined to the text so far. */
+async function* joinAt(resumePoint: ResumePoint, { first, source }: OpenStream): Batches {
   const join = ({ chunks }: Batch): Batch =>
-    batchOf(chunks.map((chunk) => seam.push(chunk)).filter((chunk) => hasContent(chunk) || chunk.usage));
-  yield join(first);
+    batchOf(chunks.map((chunk) => resumePoint.push(chunk)).filter((chunk) => hasContent(chunk) || chunk.usage));
+  for (const batch of first) yield join(batch);
   for (let next = await source.next(); !next.done; next = await source.next()) yield join(next.value);
 }
 
-/** One stream on its way out: usage, what was written, and the way it ends. */
+/** Stream to the caller, with its usage, output and end. */
 class RunningStream {
   readonly #deps: CallDeps;
   readonly #call: Call;
-  readonly #said: Said | undefined;
+  readonly #prefix: StreamPrefix | undefined;
   readonly #transform: ChunkTransform | undefined;
   #opened: OpenStream;
-  /** Where another target goes on, and what those before it have used. */
-  #seam: Seam | undefined;
+  /** Join with the text of the previous targets. */
+  #resumePoint: ResumePoint | undefined;
+  /** Usage of the previous targets. */
   #before: Usage | undefined;
   #startedMs = performance.now();
   #usage: Usage | undefined;
   #tier: unknown;
   #writtenBytes = 0;
   #last: ChatChunk | undefined;
-  #isFirst = true;
+  /** Position in the batches that were read already. */
+  #at = 0;
+  /** Vendor's usage, which is sent at the end. */
+  #counted: Batch | undefined;
   #isRead = false;
-  #hangUp: NodeJS.Timeout | undefined;
+  #disconnectTimer: NodeJS.Timeout | undefined;
 
   constructor(deps: CallDeps, call: Call, opened: OpenStream, transform: ChunkTransform | undefined) {
     this.#deps = deps;
     this.#call = call;
     this.#opened = opened;
-    this.#said = opened.said;
+    this.#prefix = opened.prefix;
     this.#transform = transform;
     if (call.signal.aborted) this.#onLeave();
     else call.signal.addEventListener('abort', this.#onLeave, { once: true });
   }
 
-  /** The caller has left: what still comes within a moment is read for what it costs, such as the usage at its end. */
+  /**
+   * Reads for a moment after the caller has disconnected, since the usage comes at the end of the stream. A shutdown
+   * closes the stream at once.
+   */
   readonly #onLeave = (): void => {
     if (isShutdown(this.#call.signal)) this.#opened.destroy?.();
-    else this.#hangUp ??= setTimeout(() => this.#opened.destroy?.(), READ_ON_MS);
+    else this.#disconnectTimer ??= setTimeout(() => this.#opened.destroy?.(), READ_ON_MS);
   };
 
-  /** What comes next from the provider. */
+  /** Reads the next batch from the provider. */
   #read(): Promise<IteratorResult<Batch, void>> {
-    if (!this.#isFirst) {
-      const next = this.#opened.source.next();
-      return this.#said ? next.catch((thrown: unknown) => this.#goOn(this.#said as Said, thrown)) : next;
-    }
-    this.#isFirst = false;
-    return Promise.resolve({ value: this.#opened.first });
+    const batch = this.#opened.first[this.#at];
+    this.#at += 1;
+    if (batch) return Promise.resolve({ value: batch });
+    const next = this.#opened.source.next();
+    return this.#prefix ? next.catch((thrown: unknown) => this.#resume(this.#prefix as StreamPrefix, thrown)) : next;
   }
 
-  /** Lets another target say the rest of what its vendor broke off. */
-  async #goOn(said: Said, thrown: unknown): Promise<IteratorResult<Batch, void>> {
+  /** Resumes an interrupted stream at another target. */
+  async #resume(prefix: StreamPrefix, thrown: unknown): Promise<IteratorResult<Batch, void>> {
     const { target, destroy } = this.#opened;
     if (!target || this.#call.signal.aborted) throw thrown;
     destroy?.();
     const meter = (): void => this.#meter();
-    const broken = { said, target, thrown, meter, open: openStream };
-    const { opened, seam, before } = await resume(this.#deps, this.#call, broken);
-    this.#opened = { ...opened, source: joinAt(seam, opened) };
-    this.#seam = seam;
+    const broken = { prefix, target, thrown, meter, open: openStream };
+    const { opened, resumePoint, before } = await resume(this.#deps, this.#call, broken);
+    this.#opened = { ...opened, first: [], source: joinAt(resumePoint, opened) };
+    this.#resumePoint = resumePoint;
     this.#before = before;
     this.#startedMs = performance.now();
     this.#usage = undefined;
@@ -340,7 +414,7 @@ class RunningStream {
     return this.#read();
   }
 
-  /** The next batch, which is not passed on once the caller has left. */
+  /** Returns the next batch. After the caller has disconnected, batches are only counted. */
   async #next(): Promise<Batch | undefined> {
     for (;;) {
       const { done, value } = await this.#read();
@@ -352,46 +426,51 @@ class RunningStream {
     }
   }
 
-  /** Reads on for a moment after the reader wants no more. */
-  async #readOn(): Promise<void> {
+  /** Reads for a moment after the reader has stopped. */
+  async #drain(): Promise<void> {
     if (this.#isRead || this.#call.record.metered) return;
     this.#onLeave();
     try {
       for (let next = await this.#read(); !next.done; next = await this.#read())
         for (const chunk of next.value.chunks) this.#count(chunk);
     } catch {
-      // Whatever went wrong with it: what came is counted.
+      // Ignored: the chunks before the error are counted.
     }
   }
 
   async *batches(): Batches {
     try {
       if (this.#transform?.changes) yield* this.#transformed(this.#transform);
-      // Not `for await`: that would hang up where its reader stops.
+      // No `for await`: it would close the source when its reader stops.
       else
         for (let batch = await this.#next(); batch; batch = await this.#next()) {
-          const chunks: ChatChunk[] = [];
           for (const chunk of batch.chunks) {
             this.#count(chunk);
             if (this.#transform?.observe) await this.#transform.observe(chunk);
-            if (chunk.usage === undefined) chunks.push(chunk);
-            else chunks.push(...withoutUsage(chunk));
           }
-          if (chunks.length > 0 || batch.events.length > 0) yield { chunks, events: batch.events };
+          if (!batch.chunks.some(hasUsage)) yield batch;
+          else if (this.#opened.passesSame && batch.events.length > 0) this.#counted = batch;
+          else yield { chunks: batch.chunks.flatMap(withoutUsage), events: batch.events };
         }
       this.#meter();
       const usage = this.#call.record.usage ?? this.#usage;
-      if (this.#last && usage) yield batchOf([usageChunk(this.#last, usage)]);
+      if (this.#last && usage) yield this.#usageBatch(this.#last, usage);
       this.close('ok');
     } catch (thrown) {
       throw await this.#fail(thrown);
     } finally {
-      await this.#readOn();
+      await this.#drain();
       this.close('aborted');
     }
   }
 
-  /** What finishes a choice is kept back until the transforms have given all that they hold. */
+  /** Usage batch, with the vendor's own event if that usage is charged. */
+  #usageBatch(head: ChatChunk, usage: Usage): Batch {
+    const counted = this.#counted?.chunks.at(-1)?.usage === usage ? this.#counted : undefined;
+    return { chunks: [usageChunk(head, usage)], events: counted?.events ?? NO_EVENTS };
+  }
+
+  /** Holds back the end of a choice until the transforms have returned all their text. */
   async *#transformed(transform: ChunkTransform): Batches {
     const finishing: ChatChunk[] = [];
     let isStopped = false;
@@ -412,7 +491,7 @@ class RunningStream {
           if (changed.length > 0) yield batchOf(changed);
         }
     } catch (error) {
-      // What a transform holds back when it ends the stream must not come out after all.
+      // Text that a transform holds back when it stops the stream must not be sent.
       if (!isStopped && !this.#call.signal.aborted) yield batchOf(await transform.end());
       throw error;
     }
@@ -420,13 +499,13 @@ class RunningStream {
     yield batchOf(finishing);
   }
 
-  /** Notes usage and text as the provider sent them. */
+  /** Records usage and text as the provider sent them. */
   #count(chunk: ChatChunk): void {
     if (chunk.usage) this.#usage = laterUsage(this.#usage, chunk.usage);
     this.#tier = chunk['service_tier'] ?? this.#tier;
     this.#writtenBytes += textLength(chunk);
     if (isFinished(chunk)) recordUnmappedFinish(this.#deps, this.#call, chunk.choices);
-    this.#said?.note(chunk);
+    this.#prefix?.record(chunk);
     this.#last = chunk;
   }
 
@@ -436,11 +515,11 @@ class RunningStream {
     if (record.metered || !target) return;
     record.upstreamMs += performance.now() - this.#startedMs;
     const writtenTokens = () => Math.ceil(this.#writtenBytes / BYTES_PER_TOKEN);
-    // Of a stream that was cut, what the vendor reported on its way may be less than what it has written.
-    const isTold = this.#isRead || (this.#usage?.completion_tokens ?? 0) >= writtenTokens();
-    const model = this.#seam ? this.#seam.served : this.#last?.model;
-    const told = { usage: isTold ? this.#usage : undefined, model, service_tier: this.#tier };
-    meterChat(this.#deps, this.#call, target, told, writtenTokens);
+    // In a stream that was cut, usage reported on the way may be less than the output.
+    const isReported = this.#isRead || (this.#usage?.completion_tokens ?? 0) >= writtenTokens();
+    const model = this.#resumePoint ? this.#resumePoint.served : this.#last?.model;
+    const reported = { usage: isReported ? this.#usage : undefined, model, service_tier: this.#tier };
+    meterChat(this.#call, target, reported, writtenTokens);
     if (this.#before) record.usage = addUsage(this.#before, record.usage);
   }
 
@@ -452,7 +531,7 @@ class RunningStream {
       const { target } = this.#opened;
       if (!this.#call.signal.aborted && target) {
         const failed = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider));
-        if (!this.#said || this.#said.reported !== thrown) reportBroken(this.#deps, this.#call, target, failed);
+        if (!this.#prefix || this.#prefix.reported !== thrown) reportBroken(this.#deps, this.#call, target, failed);
         ({ error } = failed);
       }
     } catch (other) {
@@ -462,7 +541,7 @@ class RunningStream {
   }
 
   close(status: 'ok' | 'aborted'): void {
-    clearTimeout(this.#hangUp);
+    clearTimeout(this.#disconnectTimer);
     this.#call.signal.removeEventListener('abort', this.#onLeave);
     this.#opened.destroy?.();
     this.#meter();

@@ -1,4 +1,4 @@
-import { CHAT, type Target } from '../../contract/call.ts';
+import type { Outcome, Target } from '../../contract/call.ts';
 import type { ChatChoice, ChatRequest, ChatResponse } from '../../contract/chat.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import { factsOf } from '../../contract/facts.ts';
@@ -8,93 +8,97 @@ import { pricedTier, requestedTier } from '../../contract/prices.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../../contract/provider.ts';
 import { redact } from '../../contract/redaction.ts';
 import { BYTES_PER_TOKEN } from '../../contract/units.ts';
-import { codecCallOf, forgetRefused, type ResponseNotes, readJson, responseNotes, sendAttempt } from './attempt.ts';
-import type { Call, CallInput } from './call.ts';
+import { codecCallOf, forgetRefused, readJson, sendAttempt } from './attempt.ts';
+import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
 import { tryTargets } from './failover.ts';
-import { assertNeeds, brokenCondition, type Lane, nativeRequest } from './ingress.ts';
+import { assertNeeds, brokenCondition } from './gates.ts';
 import { meterChat } from './meter.ts';
-import { type Handlers, runCall } from './run-call.ts';
+import type { RouteTarget } from './routes.ts';
+import { runCall } from './run-call.ts';
 import { openFor, openReasoning } from './seals.ts';
 
-export interface ChatResult extends ResponseNotes {
-  readonly response: ChatResponse;
-  /** The vendor's own response, parsed, where the caller gets that. */
-  readonly native: unknown;
-}
-
 /**
- * A non-streaming chat completion. The call is finished when this resolves; but whoever writes the response in a client's format
- * finishes one with an `ingress`, since what that cannot say belongs to the record.
+ * Completes a chat without a stream. The call is finished when this resolves, unless it came over HTTP: its route
+ * finishes it, because the outcome lists what the caller's format cannot express.
  */
-export function completeChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatResult> {
-  return runCall(deps, input, NON_STREAMING);
+export function completeChat(deps: CallDeps, call: Call): Promise<ChatResponse> {
+  return runCall(deps, call, respondWhole);
 }
 
-const NON_STREAMING: Handlers<ChatResult, ChatResult> = {
-  respondEarly: responseOfHook,
-  callTargets: (deps, call) => tryTargets(deps, call, callTarget),
-  respond(_deps, call, result) {
-    const received = call.hooks.receive?.(call, result.response) ?? result.response;
-    return received instanceof Promise
-      ? received.then((response) => end(call, result, response as ChatResponse))
-      : end(call, result, received as ChatResponse);
-  },
-};
-
-/** Ends the call with the response as the `receive` hooks left it. */
-function end(call: Call, { response: before, headers, native }: ChatResult, received: ChatResponse): ChatResult {
+async function respondWhole(deps: CallDeps, call: Call, early: Answered | undefined): Promise<ChatResponse> {
+  const response = early ? takeHookResponse(call, early) : await tryTargets(deps, call, callTarget);
+  const receiving = call.hooks.receive?.(call, response) ?? response;
+  const received = (receiving instanceof Promise ? await receiving : receiving) as ChatResponse;
   const { record } = call;
-  const isChanged = received !== before;
-  if (isChanged && record.lane === 'native') record.lane = 'mixed';
-  // The usage that is charged is the one that is shown, also where the vendor reported none or a hook left it out.
-  const response = !received.usage && record.usage ? { ...received, usage: record.usage } : received;
+  if (received !== response) {
+    record.native = undefined;
+    if (record.lane === 'native') record.lane = 'mixed';
+  }
   if (!call.client) call.finish('ok');
-  return { call, headers, response, native: isChanged ? undefined : native };
+  // The response shows the charged usage, even if a hook removed it.
+  return !received.usage && record.usage ? { ...received, usage: record.usage } : received;
 }
 
-async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResult> {
+async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
   const { record } = call;
-  const { provider, request, codec, codecCall, passesOn, dropped } = planChat(deps, call, target);
+  const { provider, request, codec, codecCall, passesOn, passesSame } = planChat(deps, call, target);
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   const startedMs = performance.now();
   let body: unknown;
   let decoded: ChatResponse;
   try {
-    body = await readJson(upstreamResponse);
+    body = await readJson(upstreamResponse, undefined, record.key?.endpoint ?? provider);
     record.upstreamMs += performance.now() - startedMs;
     decoded = codec.response(body, codecCall);
+    if (decoded.dropped) decoded = takeDropped(call, decoded, decoded.dropped);
   } catch (error) {
     forgetRefused(call, error);
     throw error;
   }
   recordUnmappedFinish(deps, call, decoded.choices);
-  // Metered as the vendor responded: no hook changes what a call cost.
-  meterChat(deps, call, target, decoded, () => writtenTokens(decoded));
+  // Metered before the hooks, which do not change the cost of a call.
+  meterChat(call, target, decoded, () => writtenTokens(decoded));
   const response = record.metered?.estimated && record.usage ? { ...decoded, usage: record.usage } : decoded;
-  const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
-  return { call, headers, response, native: passesOn ? body : undefined };
+  const isSame = passesSame && response === decoded && codec.isOriginal?.(body, response) === true;
+  record.providerHeaders = upstreamResponse.headers;
+  record.native = passesOn || isSame ? body : undefined;
+  return response;
 }
 
-/** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
-export function responseOfHook(call: Call, { response, cost = 0, saved, headers = {} }: Answered): ChatResult {
+/** Records the fields that a vendor ignored, and returns its response without their list. */
+export function takeDropped(
+  call: Call,
+  { dropped: _, ...response }: ChatResponse,
+  dropped: readonly string[],
+): ChatResponse {
+  recordDropped(call, dropped);
+  return response as ChatResponse;
+}
+
+/** Adds fields that a vendor ignored to those that its request did not have. */
+export function recordDropped({ record }: Call, dropped: readonly string[]): void {
+  const named = [...(record.dropped ?? []), ...dropped.slice(0, MAX_DROPPED).map((name) => name.slice(0, MAX_FINISH))];
+  record.dropped = [...new Set(named)];
+}
+
+/** Takes the response of a hook. Nothing was sent, and the hook sets the cost. */
+export function takeHookResponse(call: Call, { response, cost = 0, saved, headers }: Answered): ChatResponse {
+  const { record } = call;
   const { usage } = response as ChatResponse;
-  call.record.metered = { units: {}, cost };
-  call.record.saved = saved;
-  const [first] = call.targets;
-  return {
-    ...responseNotes(call, first, { headers }),
-    response: (usage ? response : { ...response, usage: NO_USAGE }) as ChatResponse,
-    native: undefined,
-  };
+  record.metered = { units: {}, cost };
+  record.saved = saved;
+  record.hookHeaders = headers;
+  return (usage ? response : { ...response, usage: NO_USAGE }) as ChatResponse;
 }
 
-/** The longest stop reason of a vendor that is recorded. */
+/** Maximum length of a vendor's finish reason, or of the name of a field, that is recorded. */
 const MAX_FINISH = 64;
+const MAX_DROPPED = 32;
 
-/** Records the vendor's word for the end of an answer that was kept as incomplete, once. */
+/** Records the vendor's unknown finish reason of a response that counts as incomplete, once. */
 export function recordUnmappedFinish(
   { log }: CallDeps,
   { record, requestId }: Call,
@@ -117,23 +121,24 @@ function writtenTokens({ choices }: ChatResponse): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** A chat as one target gets it. */
+/** Chat request to one target. */
 export interface ChatPlan {
   readonly provider: Provider;
   readonly request: HttpRequest;
-  /** Reads what the vendor sends. */
-  readonly codec: Pick<ChatCodec, 'response' | 'stream' | 'reader'>;
+  /** Decodes the vendor's response. */
+  readonly codec: Pick<ChatCodec, 'response' | 'stream' | 'reader' | 'isOriginal'>;
   readonly codecCall: CodecCall;
-  /** Whether the caller gets what the vendor sends in its own format. */
+  readonly lane: Outcome['lane'];
+  /** True if the caller gets the vendor's response in the vendor's own format. */
   readonly passesOn: boolean;
-  /** Fields of the request that the target does not get. */
-  readonly dropped: readonly string[];
+  /** True if the caller's format is the canonical one, and equivalent responses of the vendor are forwarded. */
+  readonly passesSame: boolean;
 }
 
-/** Writes a chat request for one target: with the target's own name of the model, and no service tier at an unknown price. */
+/** Writes a chat request for one target, with the target's model name and without a service tier of unknown price. */
 export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
-  const { offers, catalog } = deps.partsOf(CHAT);
-  const provider: Provider | undefined = offers.get(target.provider);
+  const place = call.at(target);
+  const provider: Provider | undefined = place.offer;
   if (!provider) throw new GatewayError('unsupported_provider', `The provider "${target.provider}" does not exist.`);
   if (!provider.chat)
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
@@ -142,84 +147,99 @@ export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
   const original = call.request as ChatRequest;
   let input = original.model === target.model ? original : { ...original, model: target.model };
   let tier = requestedTier(input);
-  const isUnpriced =
-    tier !== undefined &&
-    pricedTier(input, catalog.priceOf(target, catalog.find(target.provider, target.model))) === undefined;
+  const isUnpriced = tier !== undefined && pricedTier(input, place.priceAt()) === undefined;
   if (isUnpriced) {
     const { service_tier: _tier, ...rest } = input;
     input = rest;
     tier = undefined;
   }
   const { model, stream, created, id } = codecCallOf(call, target);
-  const codecCall = { model, stream, created, id, request: input };
-  const { lane, ...written } = writeChat(deps, call, provider, provider.chat, codecCall, target.provider);
-  const dropped = [...(isUnpriced ? ['service_tier'] : []), ...(written.request.dropped ?? [])];
+  const codecCall = { model, stream, created, id, principal: call.principal, request: input };
+  const plan = writeChat(deps, call, place, provider, provider.chat, codecCall);
+  const { dropped: written = NO_FIELDS } = plan.request;
+  const dropped = isUnpriced ? ['service_tier', ...written] : written;
   const broken =
     dropped.length > 0 && brokenCondition(dropped, [original, readObject(call.client?.body)], target.provider);
   if (broken) throw asRefusal(broken);
   call.record.serviceTier = dropped.includes('service_tier') ? undefined : tier;
-  call.record.lane = lane;
+  call.record.lane = plan.lane;
   call.record.dropped = dropped.length > 0 ? dropped : undefined;
-  return { ...written, provider, codecCall, dropped };
+  return plan;
 }
 
-/** The request in the caller's own format where the vendor speaks it, else by the codec. */
+/** Writes the request in the caller's own format if the vendor supports it, otherwise with the codec. */
 function writeChat(
   { seals }: CallDeps,
-  { principal: { account }, client, stream, request: original, route }: Call,
+  { principal: { account }, client, stream, request: original, record }: Call,
+  place: RouteTarget,
   provider: Provider,
   codec: ChatCodec,
   codecCall: CodecCall & { readonly request: ChatRequest },
-  instance: string,
-): Pick<ChatPlan, 'request' | 'codec' | 'passesOn'> & { readonly lane: Lane | undefined } {
+): ChatPlan {
   const { model, request: input } = codecCall;
-  const continuation = route.isResumed ? provider.continues?.(model) : undefined;
+  const instance = place.target.provider;
+  const continuation = record.isResumed ? provider.continues?.(model) : undefined;
   const open = (sealed: string): string | undefined => openFor(seals, account, provider, instance, sealed);
   try {
-    const row = client && provider.native?.(model, stream)[client.row];
+    const row = client && place.nativeRow(client.row, stream);
     const lacking = client && client.needs.length > 0 ? assertNeeds(client, instance, row) : [];
     const { media, reasoning } = factsOf(original as ChatRequest);
     if (provider.remoteMedia === 'refuse') assertNoMedia(instance, [...media, ...(client?.media ?? [])]);
     const isInOrder = codec.isInOrder?.(input, codecCall) ?? true;
-    if (client?.patch && row && !route.isResumed && !route.isTranslated && isInOrder) {
+    if (client?.isNative && row && !record.isResumed && !record.isTranslated && isInOrder) {
       const scope = (text: string) => seals.scope(account, text);
-      const change = { before: client.before, after: input, model, stream, without: route.without, open, scope };
-      const native = nativeRequest(client, row, change);
-      if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
+      const change = { before: client.request, after: input, model, stream, without: record.without, open, scope };
+      const native = client.requestFor(row, change);
+      if (native)
+        return {
+          provider,
+          request: native,
+          codec: row.codec ?? codec,
+          codecCall,
+          lane: 'native',
+          passesOn: true,
+          passesSame: false,
+        };
     }
-    const opened = reasoning.length > 0 ? openReasoning(input, open) : { request: input, leftOut: false };
+    const opened = reasoning.length > 0 ? openReasoning(input, open) : { request: input, isOmitted: false };
     const plain = codec.request(opened.request, codecCall);
     const written = continuation?.write?.(plain) ?? plain;
-    const dropped = droppedOf(client?.dropped, lacking, written.dropped, opened.leftOut);
-    // A dialect whose shape is the canonical one is written by the codec: where that chose the same API, this is its native lane.
-    const isSameApi = row !== undefined && !client?.patch && written.path === row.path;
+    const dropped = droppedOf(client?.dropped, lacking, written.dropped, opened.isOmitted);
+    // The codec writes a dialect of canonical form. Its lane is native if the codec chose the same API.
+    const isSameApi = row !== undefined && !client?.isNative && written.path === row.path;
     return {
+      provider,
       request: dropped.length > 0 ? { ...written, dropped } : written,
       codec,
+      codecCall,
       lane: client && (isSameApi ? 'native' : 'translated'),
       passesOn: false,
+      passesSame: client !== undefined && isSameApi,
     };
   } catch (thrown) {
     throw asRefusal(thrown);
   }
 }
 
-/** Fields of a request that its target does not get, each once; no Set for a request without any, as almost all are. */
+/**
+ * Fields of a request that its target does not get, without duplicates. Almost all requests have none, so no Set is
+ * created.
+ */
 function droppedOf(
   byDialect: readonly string[] = NO_FIELDS,
   lacking: readonly string[],
   byCodec: readonly string[] = NO_FIELDS,
-  isReasoningLeftOut: boolean,
+  isReasoningOmitted: boolean,
 ): readonly string[] {
-  if (byDialect.length + lacking.length + byCodec.length === 0 && !isReasoningLeftOut) return NO_FIELDS;
+  if (byDialect.length + lacking.length + byCodec.length === 0 && !isReasoningOmitted) return NO_FIELDS;
   const dropped = new Set([...byDialect, ...lacking, ...byCodec]);
-  if (isReasoningLeftOut) dropped.add('reasoning');
+  if (isReasoningOmitted) dropped.add('reasoning');
   return [...dropped];
 }
 
 const NO_FIELDS: readonly string[] = Object.freeze([]);
 
-/** A server on the operator's own network is not sent addresses that it would fetch from there. */
+/** Rejects media URLs, which a server on the operator's own network would fetch from there. */
 function assertNoMedia(instance: string, [first]: readonly { readonly param: string }[]): void {
   if (!first) return;
   throw new GatewayError(

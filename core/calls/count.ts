@@ -7,97 +7,74 @@ import { factsOf } from '../../contract/facts.ts';
 import type { ChatDraft } from '../../contract/operation.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../../contract/provider.ts';
 import { maxEntries } from '../../contract/units.ts';
-import {
-  attemptReport,
-  type FailedAttempt,
-  readFailedAttempt,
-  readJson,
-  responseNotes,
-  sendAttempt,
-} from './attempt.ts';
-import type { Call, CallInput } from './call.ts';
+import { attemptReport, type FailedAttempt, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
+import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { planChat } from './chat.ts';
-import { assertEffects, assertNeeds, assertPublicMedia, effectsOf, type Ingress, nativeRequest } from './ingress.ts';
+import { assertEffects, assertNeeds, assertPublicMedia, effectsOf } from './gates.ts';
+import type { InboundChat } from './inbound-chat.ts';
 import { estimateChat } from './meter.ts';
 import { runCall } from './run-call.ts';
 import { openFor } from './seals.ts';
 
-interface Counted {
-  readonly count: InputCount;
-  readonly headers: Readonly<Record<string, string>>;
-}
+/** Counts the input tokens of a chat request. */
+export type Counter = (call: Call) => Promise<InputCount>;
 
-/** Counts the input tokens of chat requests, each with the caller's own body. */
-export type Counter = (input: CallInput<'chat'>, body: unknown) => Promise<Counted>;
-
-/** How long a vendor may take to count, in all; callers do it before each turn. */
+/** Maximum time for a vendor's count, in milliseconds. Callers count before each turn. */
 const PROVIDER_MS = 2000;
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
 /**
- * Makes the operation `count`: the first target's vendor is asked where it speaks the caller's format, else the tokens are
- * estimated here. It costs nothing, and whatever goes wrong with the vendor ends in an estimate.
+ * Creates the operation `count`. The first target's vendor counts if it supports the caller's format; otherwise the
+ * tokens are estimated here. Counting is free. If the vendor fails, the count is an estimate.
  */
 export function createCounter(deps: CallDeps, bounds: CountBounds = createCountBounds()): Counter {
-  return (input, body) => {
-    const counting = { ...input, operation: 'count', stream: false } as const;
-    return runCall(deps, counting, {
-      respondEarly: (_call, { response, headers }) => ({ count: response as InputCount, headers }),
-      async callTargets(_deps, call) {
-        // Also when its caller leaves amid it.
-        call.record.metered = FREE;
-        return { count: await countInput(deps, bounds, call, body) };
-      },
-      respond: (_deps, call, { count, headers }: CountResponse) => respond(call, count, headers),
+  return (call) =>
+    runCall(deps, call, async (_deps, _call, early) => {
+      // Also free if the caller disconnects before the end.
+      call.record.metered = FREE;
+      call.record.hookHeaders = early?.headers;
+      const given = early ? (early.response as InputCount) : await countInput(deps, bounds, call);
+      const count = call.hooks.receive ? ((await call.hooks.receive(call, given)) as InputCount) : given;
+      call.finish('ok');
+      return count;
     });
-  };
 }
 
 /**
- * A chat request as it would be sent, let in as a call is and held to what one would be: nothing is sent. Hooks that look at requests see it
- * as they see a count.
+ * Prepares a chat request without sending it, with the admission and checks of a call. Hooks for requests see it as
+ * they see a count.
  */
-export function draftChat(
-  deps: CallDeps,
-  { caller: { onOutcome: _, ...caller }, ...input }: CallInput<'chat'>,
-  takes: (provider: string) => boolean,
-): Promise<ChatDraft> {
-  return runCall<ChatDraft, ChatDraft>(deps, { ...input, caller, operation: 'count', stream: false } as const, {
-    respondEarly() {
+export function draftChat(deps: CallDeps, call: Call, takes: (provider: string) => boolean): Promise<ChatDraft> {
+  return runCall(deps, call, async (_deps, _call, early) => {
+    if (early)
       throw new GatewayError(
         'invalid_request',
-        'A plugin of this gateway answers this request, so it cannot be part of a batch.',
+        'A plugin of this gateway answers this request, so it cannot be part of a batch. Send it alone.',
       );
-    },
-    async callTargets(_deps, call) {
-      call.record.metered = FREE;
-      const { catalog } = deps.partsOf('chat');
-      const target = call.targets.find(({ provider }) => takes(provider));
-      if (!target) throw beyondBatches(call.targets);
-      if (call.client?.ownSubscription)
-        throw new GatewayError(
-          'permission_denied',
-          'Batches cannot use your own subscription. Send the gateway’s key alone.',
-        );
-      assertPublicMedia([...factsOf(call.request as ChatRequest).media, ...(call.client?.media ?? [])]);
-      const { provider, request } = planChat(deps, call, target);
-      const needs = effectsOf(provider.effects, target, request);
-      await assertEffects(deps, call, needs, [target]);
-      const model = catalog.find(target.provider, target.model);
-      const tools = [...(call.client?.needs ?? []), ...needs].filter(({ kind }) => kind === 'server tool');
-      return {
-        target,
-        requested: input.request.model,
-        request,
-        most: (price) => estimateChat(call.request as ChatRequest, model, price, undefined, tools),
-      };
-    },
-    respond(_deps, call, draft) {
-      call.finish('ok');
-      return draft;
-    },
+    call.record.metered = FREE;
+    const { catalog } = call.parts;
+    const target = call.targets.find(({ provider }) => takes(provider));
+    if (!target) throw beyondBatches(call.targets);
+    if (call.client?.ownSubscription)
+      throw new GatewayError(
+        'permission_denied',
+        'Batches cannot use your own subscription. Send the gateway’s key alone.',
+      );
+    assertPublicMedia([...factsOf(call.request as ChatRequest).media, ...(call.client?.media ?? [])]);
+    const { provider, request } = planChat(deps, call, target);
+    const needs = effectsOf(provider.effects, target, request);
+    await assertEffects(deps, call, needs, [target]);
+    const model = catalog.find(target.provider, target.model);
+    const tools = [...(call.client?.needs ?? []), ...needs].filter(({ kind }) => kind === 'server tool');
+    call.finish('ok');
+    return {
+      target,
+      requested: (call.client?.request ?? (call.request as ChatRequest)).model,
+      request,
+      most: (price) => estimateChat(call.request as ChatRequest, model, price, undefined, tools),
+    };
   });
 }
 
@@ -109,26 +86,15 @@ function beyondBatches([first]: readonly Target[]): GatewayError {
   );
 }
 
-interface CountResponse {
-  readonly count: InputCount;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-}
-
 const FREE = Object.freeze({ units: Object.freeze({}), cost: 0 });
 
-async function respond(call: Call, given: InputCount, more: Readonly<Record<string, string>> = {}): Promise<Counted> {
-  call.record.metered = FREE;
-  const count = call.hooks.receive ? ((await call.hooks.receive(call, given)) as InputCount) : given;
-  call.finish('ok');
-  const headers = { ...more, ...(count.estimated && { 'x-tollgate-estimated': 'true' }) };
-  return { count, headers: responseNotes(call, call.targets[0], { headers }).headers() };
-}
-
-async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body: unknown): Promise<InputCount> {
+async function countInput(deps: CallDeps, bounds: CountBounds, call: Call): Promise<InputCount> {
   const [target] = call.targets;
-  const provider = target && deps.partsOf('count').offers.get(target.provider);
+  const provider = target && call.parts.offers.get(target.provider);
   if (!provider)
-    throw new GatewayError('unsupported_model', 'No target is available for this model.', { param: 'model' });
+    throw new GatewayError('unsupported_model', 'No target is available for this model. Use another model.', {
+      param: 'model',
+    });
   call.record.target = target;
   const request = call.request as ChatRequest;
   const estimate = (): InputCount => ({
@@ -138,21 +104,21 @@ async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body:
   const { keyId, userId, limitsId = keyId } = call.principal;
   const key = limitsId ?? `user ${userId}`;
   const row = call.client && (provider as Provider).native?.(target.model, false)[call.client.row];
-  if (!call.client || !row?.count || call.route.isTranslated || !bounds.admit(key)) return estimate();
-  const { dialect, headers, before } = call.client;
-  // What hooks made of the request counts too; mostly it is what was read.
+  if (!call.client || !row?.count || call.record.isTranslated || !bounds.admit(key)) return estimate();
+  const { dialect, headers, body, request: before } = call.client;
+  // Changes by hooks count too. Most requests have none.
   const changed = request === before ? null : request;
   const fingerprint = fingerprintOf(key, dialect, target, headers, changed, body);
   const known = bounds.find(fingerprint);
   if (known) return known;
   const question = prepareQuestion(deps, call, call.client, { ...row, count: row.count }, target, provider);
-  const told = question && (await bounds.send(key, () => sendQuestion(deps, call, target, provider, question)));
-  const count = told === undefined ? estimate() : { inputTokens: told, estimated: false };
+  const reported = question && (await bounds.send(key, () => sendQuestion(deps, call, target, provider, question)));
+  const count = reported === undefined ? estimate() : { inputTokens: reported, estimated: false };
   bounds.remember(fingerprint, count);
   return count;
 }
 
-/** What a vendor is asked, and how its response is read. */
+/** Request to a vendor for a count, and the reader of its response. */
 interface Question {
   readonly request: HttpRequest;
   response(body: unknown): number | undefined;
@@ -160,11 +126,11 @@ interface Question {
 
 type CountingRow = NativeRow & Required<Pick<NativeRow, 'count'>>;
 
-/** The caller's own body as a call would send it; undefined for one that the vendor may not or cannot be sent. */
+/** Writes the caller's own body as a call would send it; undefined if the vendor may not or cannot get it. */
 function prepareQuestion(
   { seals }: CallDeps,
   call: Call,
-  ingress: Ingress,
+  client: InboundChat,
   row: CountingRow,
   { model, provider: instance }: Target,
   provider: Provider,
@@ -173,13 +139,13 @@ function prepareQuestion(
   const request = { ...(call.request as ChatRequest), model };
   const open = (sealed: string): string | undefined => openFor(seals, account, provider, instance, sealed);
   try {
-    assertNeeds(ingress, instance, row);
-    const media = [...factsOf(request).media, ...ingress.media];
+    assertNeeds(client, instance, row);
+    const media = [...factsOf(request).media, ...client.media];
     assertPublicMedia(media);
     if (provider.remoteMedia === 'refuse' && media.length > 0) return undefined;
-    const native = nativeRequest(ingress, row, {
-      ...{ before: ingress.before, after: request, model, stream: false, open },
-      without: call.route.without,
+    const native = client.requestFor(row, {
+      ...{ before: client.request, after: request, model, stream: false, open },
+      without: call.record.without,
       scope: (text) => seals.scope(account, text),
     });
     if (!native) return undefined;
@@ -187,15 +153,15 @@ function prepareQuestion(
     const body = count.body ? count.body(native.body as object, model) : native.body;
     return {
       request: { ...native, path: count.path, ...(body && { body }) },
-      response: (told) => count.response(told),
+      response: (reported) => count.response(reported),
     };
   } catch {
-    // A call would be refused with the reason; a count has an answer all the same.
+    // A call would be rejected with the reason. A count is estimated instead.
     return undefined;
   }
 }
 
-/** What the vendor says; undefined when it does not say it in time. */
+/** Returns the vendor's count; undefined if the vendor fails or times out. */
 async function sendQuestion(
   deps: CallDeps,
   call: Call,
@@ -207,15 +173,12 @@ async function sendQuestion(
   const deadline = AbortSignal.timeout(PROVIDER_MS);
   call.record.attemptSignal = AbortSignal.any([call.signal, deadline]);
   const report = (failed?: FailedAttempt): void =>
-    call.hooks.attempt?.(
-      call,
-      attemptReport(call, { target, number: 1, startedMs, failed, next: 'respond', then: undefined }),
-    );
+    call.hooks.attempt?.(call, attemptReport(call, { call, target, startedMs, isSecond: false }, 'respond', failed));
   try {
     const upstream = await sendAttempt(deps, call, target, provider, request);
     const tokens = response(await readJson(upstream, MAX_RESPONSE_BYTES));
     if (tokens === undefined || !Number.isSafeInteger(tokens) || tokens < 0)
-      throw new GatewayError('provider_invalid_response', 'The provider returned no token count.');
+      throw new GatewayError('provider_invalid_response', 'The provider returned no token count. Use another model.');
     report();
     return tokens;
   } catch (thrown) {
@@ -230,26 +193,26 @@ async function sendQuestion(
 
 const MINUTE_MS = 60_000;
 
-/** How many counts of one key in a minute a vendor is asked for. */
+/** Maximum number of counts that vendors are sent for one key in a minute. */
 const REQUESTS_PER_MINUTE = 60;
 
-/** Beyond this many counts of one key in a minute the rest is estimated, without a look at anything else. */
+/** Maximum number of counts of one key in a minute. Further counts are estimated without any lookup. */
 const COUNTS_PER_MINUTE = 1200;
 
-/** How many questions to vendors go on at the same time: they share connections with calls. */
+/** Maximum number of concurrent count requests to vendors, which share connections with calls. */
 const MAX_PARALLEL = 16;
 
 const MAX_KEYS = 10_000;
 const MAX_REMEMBERED = 10_000;
 
-/** What keeps counting small beside calls: in this process alone, since it costs nothing. */
+/** Limits on counting, which is free. They apply to this process alone. */
 interface CountBounds {
-  /** Whether one more count of a key may be more than an estimate. */
+  /** Records a count of a key. Returns false if it must be estimated. */
   admit(key: string): boolean;
-  /** What this text was counted as a moment ago. */
+  /** Returns the count of the same request within the last minute. */
   find(fingerprint: string): InputCount | undefined;
   remember(fingerprint: string, count: InputCount): void;
-  /** Sends a question to a vendor, unless the key or all keys together sent too many: then undefined. */
+  /** Sends a count request to a vendor. Returns undefined if the key, or all keys together, sent too many. */
   send<T>(key: string, question: () => Promise<T>): Promise<T | undefined>;
 }
 
@@ -291,7 +254,7 @@ export function createCountBounds(now: () => number = () => performance.now()): 
   };
 }
 
-/** A hash of all that a count depends on: nothing of the texts themselves is kept. */
+/** Hash of everything that a count depends on. The texts themselves are not stored. */
 export function fingerprintOf(...parts: readonly unknown[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${JSON.stringify(part)}\n`);

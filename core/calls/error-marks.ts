@@ -2,7 +2,9 @@ import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 
 const REFUSAL = Symbol('refusal');
 
-/** Notes that an error says that one target cannot be sent the request at all: nothing was sent, another target may do. */
+/**
+ * Marks an error as a refusal: the target cannot be sent the request, nothing was sent, and another target may succeed.
+ */
 export function asRefusal(thrown: unknown): unknown {
   return isGatewayError(thrown) && thrown.code === 'invalid_request'
     ? Object.defineProperty(thrown, REFUSAL, { value: true })
@@ -15,7 +17,7 @@ export function isRefusal(thrown: unknown): boolean {
 
 const CALLERS_PLACE = Symbol('place of the caller');
 
-/** Notes that an error names a place of the caller's own body already. */
+/** Marks an error whose path is already one of the caller's own body. */
 export function atCallersPlace(error: GatewayError): GatewayError {
   return Object.defineProperty(error, CALLERS_PLACE, { value: true });
 }
@@ -26,7 +28,7 @@ export function isAtCallersPlace(error: GatewayError): boolean {
 
 const WEB_PAGE = Symbol('web page');
 
-/** A page of HTML under a good status, as proxies and sign-in walls send: no model wrote it. */
+/** Error for an HTML page with a success status, as proxies and sign-in walls send it. */
 export function webPageError(cause?: unknown): GatewayError {
   const error = new GatewayError(
     'provider_invalid_response',

@@ -12,9 +12,9 @@ import type { Verdict } from '../../routing/target-health.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt } from './attempt.ts';
 import type { Call, CallRecord } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { hedge, nameOf, type RunningAttempt, type SendTo, type Step } from './hedge.ts';
+import { type Ended, hedge, nameOf, type RunningAttempt, type SendTo } from './hedge.ts';
 
-/** Until something of the response is there, in milliseconds; providers and aliases may set others. */
+/** Default timeouts for the start of a response, in milliseconds. Providers and aliases can override them. */
 const DEFAULTS = Object.freeze({
   /** To the first token of a stream. */
   firstTokenMs: 30_000,
@@ -22,63 +22,62 @@ const DEFAULTS = Object.freeze({
   firstByteMs: 120_000,
 });
 
-/** A model that was asked to think is silent for longer. */
+/** Factor for requests with reasoning, which delays the first token. */
 const THINKING = 4;
 const THINKS: ReadonlySet<unknown> = new Set(['medium', 'high', 'xhigh', 'max']);
 
-/** The share of the time that a target gets while another one waits, and when its last attempt failed in addition. */
+/** Share of the default timeout if another target is available, and if in addition the target's last attempt failed. */
 const ANOTHER_WAITS = 1 / 2;
 const ANOTHER_WAITS_AND_SUSPECT = 1 / 6;
 
-interface TimeoutFacts {
-  readonly stream: boolean;
-  readonly request: object;
-  /** Whether another target could take over now. */
-  readonly anotherWaits: boolean;
-  readonly isSuspect: boolean;
-}
-
-/** The timeouts of an attempt: the alias's over the provider's over the defaults. Only defaults become shorter. */
+/**
+ * Timeouts of an attempt. The alias overrides the provider, which overrides the defaults. Only defaults are shortened.
+ */
 export function timeoutsFor(
   provider: Partial<Timeouts> = {},
   alias: Partial<Timeouts> = {},
-  facts: TimeoutFacts,
+  { stream, request }: { readonly stream: boolean; readonly request: object },
+  /** True if another target could take over now. */
+  anotherWaits: boolean,
+  /** True if the last attempt at this target failed, too. */
+  isSuspect: boolean,
 ): Partial<Timeouts> {
   const set = { ...provider, ...alias };
-  const share = !facts.anotherWaits ? 1 : facts.isSuspect ? ANOTHER_WAITS_AND_SUSPECT : ANOTHER_WAITS;
+  const share = !anotherWaits ? 1 : isSuspect ? ANOTHER_WAITS_AND_SUSPECT : ANOTHER_WAITS;
   const firstByteMs = set.firstByteMs ?? DEFAULTS.firstByteMs * share;
-  if (!facts.stream) return { ...set, firstByteMs };
-  const { reasoning_effort: effort } = facts.request as Partial<ChatRequest>;
+  if (!stream) return { ...set, firstByteMs };
+  const { reasoning_effort: effort } = request as Partial<ChatRequest>;
   const patience = THINKS.has(effort) ? THINKING : 1;
-  // A longer time to the first byte, as for a model that is loaded first, is one to the first token too.
+  // A longer first-byte timeout, for example while a model loads, also extends the first-token timeout.
   const firstTokenMs = set.firstTokenMs ?? Math.max(DEFAULTS.firstTokenMs * patience * share, set.firstByteMs ?? 0);
   return { ...set, firstTokenMs, firstByteMs: Math.min(firstByteMs, firstTokenMs) };
 }
 
-/** Tries the targets in order until one responds; throws what the last one failed with. */
+/** Tries the targets in order until one responds. Throws the error for the caller if all fail. */
 export async function tryTargets<T extends object>(deps: CallDeps, call: Call, send: SendTo<T>): Promise<T> {
   const { shared, hedges } = deps.routing;
-  const { hedge: rule, alias } = call.route;
+  const { hedge: rule } = call.record;
+  const alias = call.route?.alias;
   shared?.refresh();
   if (rule && alias !== undefined) hedges.deposit(alias, rule);
   const failover = new Failover(deps, call);
   try {
-    for (let step = failover.nextTarget(); step; ) {
-      const { target, delayMs } = step;
+    for (let target = failover.nextTarget(); target; ) {
+      const { delayMs } = failover;
       if (rule && delayMs === undefined) {
-        const ended = await hedge(deps, call, rule, failover, target, send);
+        const ended: Ended<T> = await hedge(deps, call, rule, failover, target, send);
         if ('response' in ended) return ended.response;
-        step = ended.next;
+        target = ended.next;
         continue;
       }
       if (delayMs !== undefined) await pause(delayMs, undefined, { signal: call.signal });
       const attempt = failover.begin(call, target);
       try {
         const response = await send(deps, call, target);
-        failover.succeed(attempt, response);
+        failover.succeed(attempt);
         return response;
       } catch (thrown) {
-        step = failover.fail(attempt, thrown);
+        target = failover.fail(attempt, thrown);
       }
     }
   } finally {
@@ -87,36 +86,38 @@ export async function tryTargets<T extends object>(deps: CallDeps, call: Call, s
   throw failover.error();
 }
 
-/** As many attempts as SDKs make on their own: a caller's SDK that went to the provider directly would stop as well. */
+/** Attempts that SDKs make by default. With a direct connection to the provider the caller's SDK would stop as well. */
 const ATTEMPTS_OF_SDKS = 3;
 
-/** When a caller whom a drained target refused may try again. */
+/** Retry delay for the caller if an operator drained all targets, in milliseconds. */
 const DRAINED_RETRY_MS = 30_000;
 
-/** Why a target was opened that may work again by now. */
+/** Causes of an open circuit that may have passed by now. */
 const MAY_HAVE_PASSED: ReadonlySet<unknown> = new Set(['failures', 'shared']);
 
-/** The targets of one call: which comes next, and what is left when all have failed. */
+/** Targets of one call: selects the next one, and the error if all have failed. */
 export class Failover {
   readonly #deps: CallDeps;
   readonly #call: Call;
-  /** Those that were not tried, in order. */
+  /** Untried targets, in order. */
   #remaining: readonly Target[];
   #overflow: Target | undefined;
-  /** The target that may be tried a second time soonest. */
-  #retry: Required<Step> | undefined;
-  /** Whether a target was tried a second time, for which the budget has a place. */
+  /** Target with the shortest delay before a second try. */
+  #retry: { readonly target: Target; readonly delayMs: number } | undefined;
+  /** Delay before the next target, in milliseconds, if it was tried before. */
+  delayMs: number | undefined;
+  /** True if a target was tried a second time, which takes a place in the retry budget. */
   wasRetried = false;
   #error: GatewayError | undefined;
-  /** Whether any target was sent the request. */
+  /** True if any target was sent the request. */
   #wasSent = false;
   /** Keys of providers that refused the call. */
   readonly #refusedKeys = new Set<PooledKey>();
-  /** Whether the last failure was one that another target may not have. */
-  #mayHelpElsewhere = false;
+  /** True if another target may succeed after the last failure. */
+  #mayFailOver = false;
 
   constructor(deps: CallDeps, call: Call) {
-    const { overflow } = call.route;
+    const { overflow } = call.record;
     const { health } = deps.routing;
     this.#deps = deps;
     this.#call = call;
@@ -126,27 +127,28 @@ export class Failover {
   }
 
   /**
-   * The first target that can be tried, one where calls hang only when there is no other. While none was asked, the best of those
-   * that can't: a call is never refused because all are open. Afterwards, those that only failed lately.
+   * Returns the first healthy target. A target whose calls hang is returned only if there is no other healthy one. If
+   * none is healthy and the request was not sent yet, returns the best one: a call is never rejected because all
+   * circuits are open. Once it was sent, only open targets whose cause may have passed are tried.
    */
-  nextTarget(): Step | undefined {
+  nextTarget(): Target | undefined {
     const { health } = this.#deps.routing;
     const targets = this.#remaining;
     const [only] = targets;
     if (only && targets.length === 1 && !this.#wasSent) {
       this.#remaining = [];
-      return { target: only };
+      return only;
     }
     const target =
       this.#working() ??
       targets.find((each) => health.mayTry(each)) ??
       health.bestOf(targets.filter((each) => !this.#wasSent || MAY_HAVE_PASSED.has(health.causeOf(each))));
-    return target && { target: this.#take(target) };
+    return target && this.#take(target);
   }
 
-  /** The one to ask concurrently with a target that takes long: one that works by all that is known, as far as the budget goes. */
+  /** Returns a healthy target for a hedged request, if the hedge budget allows it. */
   secondTarget(): Target | undefined {
-    const { alias } = this.#call.route;
+    const alias = this.#call.route?.alias;
     const target = this.#working();
     return target && alias !== undefined && this.#deps.routing.hedges.withdraw(alias) ? this.#take(target) : undefined;
   }
@@ -164,16 +166,18 @@ export class Failover {
     return target;
   }
 
-  /** An attempt begins; `call` is the call, or a copy of it. */
+  /** Begins an attempt. `call`: the call, or a copy of it. */
   begin(call: Call, target: Target, rivals?: Set<RunningAttempt>): RunningAttempt {
     const { health, waiting } = this.#deps.routing;
-    const { record, stream, request } = call;
-    const offer = this.#deps.partsOf(call.operation).offers.get(target.provider);
+    const { record, stream } = call;
+    const { offer } = call.at(target);
     const anotherWaits = this.#remaining.some((each) => health.mayTry(each));
     const isSuspect = anotherWaits && health.isSuspect(target);
+    this.delayMs = undefined;
     record.status = undefined;
-    record.timeouts = timeoutsFor(offer?.timeouts, call.route.timeouts, { stream, request, anotherWaits, isSuspect });
-    // Whether a caller's own token works says nothing about the target.
+    record.goesOn = false;
+    record.timeouts = timeoutsFor(offer?.timeouts, record.rule?.timeouts, call, anotherWaits, isSuspect);
+    // The validity of a caller's own token says nothing about the target.
     record.running = call.client?.ownSubscription ? undefined : health.begin(target);
     record.key = offer?.keys && record.running && this.#takeKey(target, offer, offer.keys);
     const startedMs = this.#call.elapsedMs;
@@ -201,65 +205,73 @@ export class Failover {
     });
   }
 
-  /** A response says that its target works; of one that goes on, the end of the call says it. */
-  succeed(attempt: RunningAttempt, response: object): void {
+  /** Reports a success of the target. If the response continues, the end of the call reports it. */
+  succeed(attempt: RunningAttempt): void {
     const { health, waiting, sticky } = this.#deps.routing;
     const { call, target, startedMs } = attempt;
     const { record, stream } = call;
     const durationMs = this.#call.elapsedMs - startedMs;
-    const goesOn = 'isStreaming' in response && response.isStreaming === true;
+    const { goesOn } = record;
     attempt.rivals?.delete(attempt);
     waiting.end(attempt.waiting, true);
     if (record.running)
       health.report(target, { kind: goesOn ? 'answered' : 'success', stream, durationMs }, 'model', record.running);
     if (!goesOn) record.running = undefined;
     if (record.key) health.report(record.key.attempt.target, { kind: 'success', stream }, 'model', record.key.attempt);
-    const { stickyKey } = this.#call.route;
+    const { stickyKey } = this.#call.record;
     if (stickyKey !== undefined) sticky.set(stickyKey, `${target.provider}/${target.model}`);
-    reportAttempt(this.#deps, this.#call, attempt, { next: 'respond' });
+    reportAttempt(this.#deps, this.#call, attempt, 'respond');
   }
 
-  /** Notes a failure; returns what is tried now. An abort is thrown on. */
-  fail(attempt: RunningAttempt, thrown: unknown): Step | undefined {
+  /** Records a failure and returns the target to try next. Rethrows an abort. */
+  fail(attempt: RunningAttempt, thrown: unknown): Target | undefined {
     const { target, call: own, startedMs, rivals } = attempt;
     const call = this.#call;
     const { health, waiting } = this.#deps.routing;
     const { running, status, key } = own.record;
-    // Whether it sent anything back.
+    // A status shows that the target sent a response.
     waiting.end(attempt.waiting, status !== undefined);
     rivals?.delete(attempt);
     this.#wasSent ||= own.record.attempts.length > 0;
-    // Says nothing about the target, unless a failure is read from it.
+    // Without effect on the target's health, unless a failure is reported below.
     own.record.running = undefined;
     if (running) health.leave(running);
     if (key) health.leave(key.attempt);
     if (own.signal.aborted) {
-      if (!call.signal.aborted) reportAttempt(this.#deps, call, attempt, { next: 'left' });
+      if (!call.signal.aborted) reportAttempt(this.#deps, call, attempt, 'left');
       throw thrown;
     }
-    const offer = this.#deps.partsOf(call.operation).offers.get(target.provider);
+    const { offer } = call.at(target);
     const failed = readFailedAttempt(thrown, target, offer);
     const facts = { status, requestId: call.requestId, isBroken: false };
     const keyRestMs = key && offer?.keys && this.#refuseKey(attempt, offer.keys, failed, facts);
-    // While another key works, the target does.
+    // The target is healthy while another key is.
     const hasKey = keyRestMs === 0;
     if (running && !hasKey) reportHealth(this.#deps, running, failed, { ...facts, keyRestMs });
-    this.#noteRetry(attempt, failed, call.elapsedMs - startedMs);
+    this.#recordRetry(attempt, failed, call.elapsedMs - startedMs);
     const hasOther = rivals !== undefined && rivals.size > 0;
-    const step = hasOther ? undefined : hasKey ? { target } : this.#nextAfter(failed);
-    const next = hasOther ? 'wait' : !step ? 'end' : hasKey ? 'next key' : 'delayMs' in step ? 'retry' : 'next target';
-    reportAttempt(this.#deps, call, attempt, { failed, next, then: step?.target });
+    const then = hasOther ? undefined : hasKey ? target : this.#chooseNext(failed);
+    const next = hasOther
+      ? 'wait'
+      : !then
+        ? 'end'
+        : hasKey
+          ? 'next key'
+          : this.delayMs !== undefined
+            ? 'retry'
+            : 'next target';
+    reportAttempt(this.#deps, call, attempt, next, failed, then);
     if (failed.isRefusal) own.record.skipped.push(target.provider);
-    // What a missing key or a refusal hides must not replace what a real attempt said; of refusals the first one counts.
+    // A missing key or a refusal must not hide the error of a real attempt. The first of several refusals counts.
     if (!this.#error || (failed.error.code !== 'provider_not_configured' && !failed.isRefusal))
       this.#error = failed.error;
-    this.#mayHelpElsewhere = failed.failover;
-    return step;
+    this.#mayFailOver = failed.failover;
+    return then;
   }
 
   /**
-   * Notes what a failure says about the key that it was met with. Returns how long all keys of the target rest, 0 where another one works;
-   * undefined where the failure is not the key's.
+   * Records a failure of the key that was used. Returns the time until a key of the target is available, 0 if another
+   * one is. Returns undefined if the failure does not concern the key.
    */
   #refuseKey(
     { target, call: { record } }: RunningAttempt,
@@ -272,36 +284,39 @@ export class Failover {
     this.#refusedKeys.add(used);
     reportHealth(this.#deps, record.key.attempt, failed, facts);
     const next = this.#chooseKey(target, keys);
-    // One that refused the call is not asked again by it, also when it could be.
+    // A key that rejected the call is not used for it again, even if it is available.
     return next && this.#refusedKeys.has(next.key) ? Math.max(next.restMs, 1) : next?.restMs;
   }
 
-  #nextAfter(failed: FailedAttempt): Step | undefined {
+  #chooseNext(failed: FailedAttempt): Target | undefined {
     if (failed.class === 'context_length' && this.#overflow) {
       const target = this.#overflow;
       this.#overflow = undefined;
       this.#remaining = [];
-      return { target };
+      return target;
     }
     if (!failed.failover) return undefined;
     const next = this.nextTarget();
     if (next || !this.#retry || this.wasRetried || !this.#deps.routing.budget.reserve()) return next;
     this.wasRetried = true;
-    return this.#retry;
+    this.delayMs = this.#retry.delayMs;
+    return this.#retry.target;
   }
 
-  #noteRetry({ target, call }: RunningAttempt, failed: FailedAttempt, durationMs: number): void {
+  #recordRetry({ target, call }: RunningAttempt, failed: FailedAttempt, durationMs: number): void {
     const { class: kind, phase, isSent = true, error } = failed;
     const { status } = call.record;
     const facts = { class: kind, phase, isSent, status, durationMs, retryAfterMs: error.retryAfterMs };
-    const delayMs = retryDelayMs(facts, this.#call.isIdempotent, Math.random);
+    const delayMs = retryDelayMs(facts, this.#call.client?.isIdempotent ?? false, Math.random);
     if (delayMs !== undefined && delayMs < (this.#retry?.delayMs ?? Number.POSITIVE_INFINITY))
       this.#retry = { target, delayMs };
   }
 
   #withoutTarget(): GatewayError {
     if (!this.#call.targets.some(this.#deps.routing.health.isDrained))
-      return new GatewayError('unsupported_model', 'No target is available for this model.', { param: 'model' });
+      return new GatewayError('unsupported_model', 'No target is available for this model. Use another model.', {
+        param: 'model',
+      });
     return new GatewayError(
       'provider_unavailable',
       'An operator drained all targets of this model. Use another model or try again later.',
@@ -309,20 +324,20 @@ export class Failover {
     );
   }
 
-  /** What the caller gets when no target responded; an SDK of theirs need not try again what was tried often enough. */
+  /** Error for the caller if no target responded. After enough attempts it asks SDKs not to retry. */
   error(): GatewayError {
     const error = this.#error ?? this.#withoutTarget();
-    if (!this.#mayHelpElsewhere || this.#call.record.attempts.length < ATTEMPTS_OF_SDKS) return error;
+    if (!this.#mayFailOver || this.#call.record.attempts.length < ATTEMPTS_OF_SDKS) return error;
     return rewordError(error, { headers: { ...error.headers, 'x-should-retry': 'false' } });
   }
 }
 
-/** Failures that another key of the same provider may not meet. */
+/** Failure classes for which another key of the same provider may succeed. */
 const OF_KEY: ReadonlySet<FailureClass | undefined> = new Set(['authentication', 'billing', 'rate_limit'] as const);
 
 const endpoints = new WeakMap<Endpoint, Map<string, Endpoint>>();
 
-/** A provider's endpoint with one of its keys; the same one each time, since its address and headers are read once. */
+/** Endpoint of a provider with one of its keys. Cached, since its address and headers are read once. */
 function endpointBy(offer: Endpoint, { name, credential }: PooledKey): Endpoint {
   const known = endpoints.get(offer) ?? new Map<string, Endpoint>();
   endpoints.set(offer, known);
@@ -331,41 +346,37 @@ function endpointBy(offer: Endpoint, { name, credential }: PooledKey): Endpoint 
   return endpoint;
 }
 
-/** What came of an attempt, and what is done now. */
-interface Ending {
-  readonly failed?: FailedAttempt;
-  readonly next: AttemptReport['next'];
-  /** The target that is tried now. */
-  readonly then?: Target | undefined;
-}
-
 /**
- * Reports what broke a response off that had begun: its attempt was reported as one that responded. `then`: the target that goes on with it.
+ * Reports the interruption of a response. Its attempt was reported as one that responded. `then`: the target that
+ * resumes it.
  */
 export function reportBroken(deps: CallDeps, call: Call, target: Target, failed: FailedAttempt, then?: Target): void {
   if (!isOfTarget(failed)) return;
   const { running, status } = call.record;
   if (running) reportHealth(deps, running, failed, { status, requestId: call.requestId, isBroken: true });
   const next = then ? 'next target' : 'end';
-  reportAttempt(deps, call, { call, target, startedMs: 0, isSecond: false }, { failed, next, then });
+  reportAttempt(deps, call, { call, target, startedMs: 0, isSecond: false }, next, failed, then);
 }
 
-/** Reports an attempt that is over to the record of the call, the log and the `attempt` hooks. */
+/** Reports an ended attempt to the record of the call, the log and the `attempt` hooks. */
 function reportAttempt(
   { log }: CallDeps,
   call: Call,
-  { target, isSecond, startedMs, call: own }: Omit<RunningAttempt, 'waiting'>,
-  { failed, next, then }: Ending,
+  attempt: Omit<RunningAttempt, 'waiting'>,
+  next: AttemptReport['next'],
+  failed?: FailedAttempt,
+  then?: Target,
 ): void {
+  const { target, startedMs, call: own } = attempt;
   const { record } = own;
   const reason = failed ? redact(failed.message) : next === 'left' ? 'another target responded first' : undefined;
   const last = record.attempts.at(-1);
-  if (last?.target === target && last.reason === undefined) {
-    last.ms = call.elapsedMs - last.startedMs;
-    last.class = reason === undefined ? undefined : failed?.class;
-    last.reason = reason;
+  if (last?.target === call.at(target).name && last.reason === undefined) {
+    last.ms = Math.round(call.elapsedMs - record.attemptedMs);
+    if (reason !== undefined) last.reason = reason;
+    if (failed?.class) last.class = failed.class;
   }
-  // A missing key would be a line for each call, and a plugin's error has one of its own.
+  // A missing key would cause a line for each call. Errors of plugins have a separate line.
   if (failed && isOfTarget(failed))
     log.warn(
       {
@@ -381,11 +392,10 @@ function reportAttempt(
       },
       'an attempt failed',
     );
-  const number = call.targets.indexOf(target) + 1;
-  call.hooks.attempt?.(call, attemptReport(own, { target, number, isSecond, startedMs, failed, next, then }));
+  call.hooks.attempt?.(call, attemptReport(call, attempt, next, failed, then));
 }
 
-/** What a class of failure says about its target; undefined for what a caller sent, or for how long a caller waits. */
+/** Effect of each failure class on the target's health; undefined if the request of the caller is the cause. */
 const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undefined>> = Object.freeze({
   authentication: 'credential',
   billing: 'credential',
@@ -401,25 +411,25 @@ const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undef
   invalid_request: undefined,
 });
 
-/** Errors of core's own about malformed upstream responses. */
+/** Core's own errors about malformed upstream responses. */
 const BROKEN: ReadonlySet<string> = new Set(['provider_invalid_response', 'provider_unavailable']);
 
-/** Whether an attempt failed by what its target did, not by a plugin or because nothing could be sent. */
+/** Returns whether the target caused a failure, not a plugin or a request that could not be sent. */
 function isOfTarget({ class: kind, error }: FailedAttempt): boolean {
   return kind !== undefined || BROKEN.has(error.code);
 }
 
-/** What is known in addition to the failure itself. */
+/** Facts in addition to the failure itself. */
 interface FailureFacts {
   readonly status: number | undefined;
   readonly requestId: string;
-  /** Whether a stream had begun that it broke off. */
+  /** True if the failure interrupted a stream that had begun. */
   readonly isBroken: boolean;
-  /** How long all keys of the target rest, where the failure is that of a key. */
+  /** Time until a key of the target is available, if the failure concerns a key. */
   readonly keyRestMs?: number | undefined;
 }
 
-/** Notes what a failed attempt says about its target: nothing when the caller, or a plugin, is why it failed. */
+/** Reports the health of a target after a failed attempt. Failures by plugins are not reported. */
 function reportHealth(
   { routing: { health } }: CallDeps,
   running: TargetAttempt,
@@ -427,10 +437,10 @@ function reportHealth(
   { status, requestId, isBroken, keyRestMs }: FailureFacts,
 ): void {
   const { class: kind, phase, message, errno, error } = failed;
-  // Our own bound on connections, and a caller's slowness that the vendor reports.
+  // Not reported: the gateway's own limit on connections, and a slow caller as reported by the vendor.
   if (!isOfTarget(failed) || status === 408 || (phase === 'connect' && kind === 'overloaded')) return;
   const cause = kind === undefined ? 'failures' : CAUSES[kind];
-  // Nothing of a provider works without connection, key or credit; a 403 may be about one model.
+  // Without connection, key or credit all models of a provider fail. A 403 may concern one model.
   const isOfProvider =
     keyRestMs === undefined &&
     (phase === 'connect' || kind === 'billing' || (kind === 'authentication' && status !== 403));

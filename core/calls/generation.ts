@@ -22,7 +22,7 @@ import type { GatewaySettings, Log } from '../../contract/plugin.ts';
 import type { ModelInfo, Offer, Provider } from '../../contract/provider.ts';
 import type { Counters, Records, Store } from '../../contract/store.ts';
 import { createHttpClient, credentialHeaders } from '../../egress/http-client.ts';
-import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
+import { allModels, createCatalog } from '../../models/catalog.ts';
 import { createModelProblems, type ModelProblems } from '../../models/model-problems.ts';
 import { configuredTargets, namedTargets } from '../../routing/choose-targets.ts';
 import {
@@ -33,7 +33,7 @@ import {
   shareHealth,
 } from '../../routing/health-book.ts';
 import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
-import { CORE, noteOthers, Pending } from '../plugins/attribution.ts';
+import { CORE, enableForThirdParties, Pending } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { compileHooks } from '../plugins/compile-hooks.ts';
 import {
@@ -49,6 +49,7 @@ import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.t
 import { createScope, type PlanNameOf, verdictHooks } from '../plugins/hook-scope.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
 import type { CallServices } from '../plugins/plugin-api.ts';
+import { addSecrets } from '../plugins/plugin-secrets.ts';
 import {
   createRequestSchemas,
   describePlugins,
@@ -57,19 +58,20 @@ import {
   type RequestSchemas,
 } from '../plugins/registry.ts';
 import { readFailedAttempt } from './attempt.ts';
-import type { Call, CallInput } from './call.ts';
+import { Call } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
-import { assertEffects, assertPublicMedia, effectsOf } from './ingress.ts';
+import { assertEffects, assertPublicMedia, effectsOf } from './gates.ts';
 import { estimateCall, limitOutput } from './meter.ts';
 import { callOperation } from './operation.ts';
+import { Routes } from './routes.ts';
 import { SHUTDOWN, showVerdict } from './run-call.ts';
 import { createSeals } from './seals.ts';
 
 /**
- * What one configuration amounts to: plugins set up, hooks compiled, models known. It never changes; another configuration makes
- * another generation on the same foundation.
+ * State of one configuration: plugins, hooks and models. It never changes. Another configuration creates another
+ * generation on the same foundation.
  */
 export interface Generation {
   readonly loaded: LoadedConfig;
@@ -78,36 +80,40 @@ export interface Generation {
   readonly foundation: Foundation;
   readonly deps: CallDeps;
   readonly services: CallServices;
-  /** What operators changed. */
+  /** Audit log of changes by operators. */
   readonly audit: Pick<AuditLog, 'add'>;
-  /** Throws for a user whom an operator blocked. */
+  /** Throws for a user that an operator blocked. */
   readonly refuseBlocked: RefuseBlocked;
-  /** This generation as operators see it. */
+  /** Generation as operators see it. */
   readonly gateway: GatewayView;
   /** Compiles the schemas of requests, of calls and of routes. */
   readonly requests: RequestSchemas;
-  /** The models of chat. */
+  /** Models of chat. */
   readonly catalog: ModelCatalog;
-  /** What is wrong with the models that the configuration names. */
+  /** Problems of the models that the configuration names. */
   readonly modelProblems: ModelProblems;
-  /** Runs what plugins do before it serves. */
+  /** Runs the plugins' work before the generation serves. */
   ready(): Promise<void>;
-  /** Makes this the one that answers other workers. */
+  /** Makes this generation answer other workers. */
   takeOver(): void;
-  /** Waits for what goes on, runs the plugins' closers in reverse, and closes what only this generation kept; all within a time. */
+  /**
+   * Waits for running work, runs the plugins' closers in reverse, and closes what only this generation uses. Each wait
+   * has a limit.
+   */
   close(): Promise<void>;
 }
 
-/** How long the close waits for calls and for what hooks do after them. */
+/** Maximum wait of a close for calls and the hooks after them, in milliseconds. */
 const PENDING_TIMEOUT_MS = 3000;
 
-/** How long calls that are cut then may take to be charged. */
+/** Maximum wait for aborted calls to be charged, in milliseconds. */
 const CUT_TIMEOUT_MS = 1000;
 
-/** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
+/** Sets up the plugins of a configuration one by one, in its order, and creates the services for calls. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
-  const { log, kept, gatherer, egress } = foundation;
-  noteOthers(loaded);
+  const { log, state, gatherer, egress } = foundation;
+  enableForThirdParties(loaded);
+  const removeSecrets = addSecrets(loaded);
   const registry = new Registry();
   const { settings } = loaded;
   const readers = new Map<string, () => unknown>();
@@ -116,20 +122,27 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const pending = new Pending();
   const closing = new AbortController();
   const close = (): Promise<void> =>
-    closeGeneration(log, pending, closing, () => [...kept.release(identity), ...registry.closers]);
-  const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
+    closeGeneration(log, pending, closing, () => [...state.release(identity), ...registry.closers]).finally(
+      removeSecrets,
+    );
+  const { keep } = state.userOf(identity, `${CORE}.${CORE}`);
   const book = keep('hooks', () => new HookBook());
   const ownStore = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
   const records = createRecordBook(ownStore);
   const audit = createAuditLog({ store: ownStore, keepForMs: loaded.config.auditKeepForMs, log });
   const gateway = viewGateway(foundation, loaded, registry, book, () => ready.routing?.health);
   const apiDeps = {
-    ...{ registry, settings, log, gatherer, readers, egress },
+    registry,
+    settings,
+    log,
+    gatherer,
+    readers,
+    egress,
     aliases: loaded.config.models,
     redact: createRedactor(() => listSecrets(loaded.config)),
     ...{ store: foundation.store, audit, records, ready },
     openStore: refuseSecondStore,
-    keptUser: (instance: string) => kept.userOf(identity, instance),
+    stateUser: (instance: string) => state.userOf(identity, instance),
     gateway,
   };
   try {
@@ -155,7 +168,17 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     await runRegistered(registry.registered);
     return {
       refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
-      ...{ loaded, registry, settings, foundation, deps, services, audit, gateway, requests, catalog, close },
+      loaded,
+      registry,
+      settings,
+      foundation,
+      deps,
+      services,
+      audit,
+      gateway,
+      requests,
+      catalog,
+      close,
       modelProblems,
       ready: () => runReady(registry.ready).catch((error: unknown) => Promise.reject(locateProblem(error, loaded))),
       takeOver: () => activate(foundation, registry, deps, readers),
@@ -166,12 +189,12 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   }
 }
 
-/** What is known of targets; nodes share it by their store. */
+/** Opens the routing state. Nodes share target health through their store. */
 function openRouting({ endsWithProcess }: Store, counters: Counters): Routing {
   return createRouting(endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health));
 }
 
-/** A generation's gateway for its operators. */
+/** Gateway of a generation for its operators. */
 function viewGateway(
   foundation: Foundation,
   loaded: LoadedConfig,
@@ -194,7 +217,7 @@ function viewGateway(
   };
 }
 
-/** Makes a generation the one that answers other workers, and whose keys and targets routing knows. */
+/** Makes a generation answer other workers, and updates the keys and targets of routing. */
 function activate(
   { gatherer, storeWatch }: Foundation,
   registry: Registry,
@@ -207,7 +230,7 @@ function activate(
   deps.routing.health.useTargets(configuredTargets(deps.routes, deps.partsOf(CHAT).catalog));
 }
 
-/** Waits for what goes on, cuts calls that take too long, and runs the closers of the plugins. */
+/** Waits for running work, aborts calls that take too long, and runs the closers of the plugins. */
 async function closeGeneration(
   log: Log,
   pending: Pending,
@@ -219,7 +242,7 @@ async function closeGeneration(
     closing.abort(SHUTDOWN);
     waiting = await pending.idle(CUT_TIMEOUT_MS);
   }
-  if (waiting.length > 0) log.error({ waiting }, 'closing, although work of plugins has not ended');
+  if (waiting.length > 0) log.error({ waiting }, 'closing before all work of plugins has ended');
   await runClosers(closersOf(), (error) => log.error({ err: error }, 'a plugin failed to close'));
 }
 
@@ -236,14 +259,14 @@ const isInputCount = (value: unknown): boolean =>
   value['inputTokens'] >= 0 &&
   typeof value['estimated'] === 'boolean';
 
-/** The instance that core's own documents and counters belong to. */
+/** Instance that owns core's documents and counters. */
 const CORE_INSTANCE = Object.freeze({ group: CORE, name: CORE });
 
 function refuseSecondStore(owner: string): never {
   throw new PluginError(owner, 'plugin_conflict: a store is registered already');
 }
 
-/** The keys of providers by instance; of one that offers several things, all of its keys. */
+/** Keys of providers by instance. An instance with several offers has all of their keys. */
 function keysOf({ offers }: Registry): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const { owner, value } of offers.values()) {
@@ -254,7 +277,7 @@ function keysOf({ offers }: Registry): ReadonlyMap<string, string> {
   return keys;
 }
 
-/** What the hooks of all operations are compiled with. */
+/** Options to compile the hooks of all operations. */
 function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending, planOf: PlanFinder) {
   const planNameOf: PlanNameOf = (principal) => {
     const plan = planOf(principal);
@@ -284,7 +307,8 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
     }),
   );
   return {
-    ...{ book, pending },
+    book,
+    pending,
     rulesOf: (owner: string): HookRules => rules.get(owner) ?? DEFAULT_RULES,
     bindOf: (owner: string) => scopes.get(owner),
     onIgnored: (plugin: string, hook: string, error: unknown) =>
@@ -338,9 +362,12 @@ function createCallDeps(
     const isProvider = (name: unknown): boolean => offers.has(name);
     return compileHooks(allHooks, { operation, isRequest, isResponse, isProvider, ...everyHook });
   };
-  const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {
+  const aliases = aliasesOf(loaded.config.models);
+  const rules = routesOf(loaded.config.routes);
+  const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog' | 'routes'> => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
-    return { offers, catalog: createCatalog(offers) };
+    const catalog = createCatalog(offers);
+    return { offers, catalog, routes: new Routes({ catalog, offers, aliases, rules }) };
   };
   const chat = offersOf(CHAT);
   const parts = new Map<string, OperationParts>([
@@ -352,8 +379,8 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream: egress.upstream, log, pending, routing, closing, aliases: aliasesOf(loaded.config.models) },
-    routes: routesOf(loaded.config.routes),
+    ...{ upstream: egress.upstream, log, pending, routing, closing, aliases },
+    routes: rules,
     seals: createSeals(() => store.sets),
     planOf,
     allParts: () => parts.values(),
@@ -368,19 +395,17 @@ function createCallDeps(
   };
 }
 
-/** What plugins may call: the same way that requests go, with the principal they act for. */
+/**
+ * Creates the services for calls by plugins. These calls take the same path as requests, with the principal that the
+ * plugin acts for.
+ */
 export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems, 'of'>): CallServices {
   const { aliases } = deps;
   return {
     async chat(request, context) {
-      const { catalog } = deps.partsOf('chat');
-      const input: CallInput<'chat'> = {
-        ...{ operation: 'chat', request, stream: request.stream === true, caller: context },
-        findTargets: () => targetsOfRequest({ catalog, aliases }, request.model),
-      };
-      if (!input.stream) return (await completeChat(deps, input)).response;
-      const stream = await streamChat(deps, input);
-      return chunksOf(stream, request.stream_options?.include_usage === true);
+      const call = new Call(deps, CHAT, request, context);
+      if (!call.stream) return completeChat(deps, call);
+      return chunksOf(await streamChat(deps, call), request.stream_options?.include_usage === true);
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),
     draft: () => Promise.reject(new TypeError('requests of clients are read once the gateway serves')),
@@ -417,25 +442,27 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
   };
 }
 
-/** A file of a vendor, which is read line by line. */
+/** Maximum size of a vendor's file, which is read line by line. */
 const MAX_FILE_BYTES = 1024 ** 3;
 
-/** Chunk by chunk; the usage chunk only for those who ask for it, as OpenAI has it. */
+/** Reads a stream chunk by chunk. The usage chunk is included on request only, as at OpenAI. */
 async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
   for await (const { chunks } of stream.batches)
     for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
 }
 
-/** The most models one vendor may list, and the longest name of one. */
+/** Maximum number of models that one vendor may list, and maximum length of a model name. */
 const MAX_MODELS = 5000;
 const MAX_ID = 200;
 
-/** The models that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
+/**
+ * Fetches the models that a vendor lists with the control-plane client. The key is sent to the base URL's host only.
+ */
 async function fetchModels(provider: Provider): Promise<readonly ModelInfo[]> {
-  const { listModels, baseUrl, credential, headers, hosts = [], way } = provider;
+  const { listModels, baseUrl, credential, headers, hosts = [], proxyRoute } = provider;
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();
-  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION, way);
+  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION, proxyRoute);
   const sent = { ...headers, ...request.headers };
   const url = `${baseUrl}${request.path}`;
   const key = await credentialHeaders(credential, { method: 'GET', url, headers: sent, body: null });

@@ -5,59 +5,53 @@ import { type Call, joinRecords, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { meterUnfinished } from './meter.ts';
 
-/** A target that is tried next, and how long to wait before when that is for the second time. */
-export interface Step {
-  readonly target: Target;
-  readonly delayMs?: number;
-}
-
-/** One attempt: alone, or one of two that run at the same time on copies of the call. */
+/** Attempt that runs alone, or one of two concurrent attempts on copies of the call. */
 export interface RunningAttempt {
   readonly call: Call;
   readonly target: Target;
   /** Milliseconds from the start of the call. */
   readonly startedMs: number;
-  /** Whether it was begun because another one takes long. */
+  /** True if it was started because another one is slow. */
   readonly isSecond: boolean;
-  /** The attempts of the call that run now, itself among them; undefined where there is one only. */
+  /** Running attempts of the call, this one included; undefined if the call is not hedged. */
   readonly rivals?: Set<RunningAttempt> | undefined;
-  /** Its place among those that wait for a response. */
+  /** Entry among the attempts that wait for a response. */
   readonly waiting: WaitingAttempt;
 }
 
-/** Sends the call to a target; where two attempts run at once, each gets a copy of the call. */
+/** Sends the call to a target. Concurrent attempts each get a copy of the call. */
 export type SendTo<T extends object> = (deps: CallDeps, call: Call, target: Target) => Promise<T>;
 
-/** A target in a line of the log; callers make names up. */
+/** Name of a target in a log line, with a maximum length, since callers may invent names. */
 export function nameOf({ provider, model }: Target): string {
   return `${provider}/${model.slice(0, 100)}`;
 }
 
-/** The targets of one call: what begins and ends its attempts. */
+/** Begins and ends the attempts of one call. */
 interface Attempts {
   begin(call: Call, target: Target, rivals: Set<RunningAttempt>): RunningAttempt;
-  succeed(attempt: RunningAttempt, response: object): void;
-  /** Returns what is tried now; an abort is thrown on. */
-  fail(attempt: RunningAttempt, thrown: unknown): Step | undefined;
-  /** The target to ask concurrently with one that takes long, if any. */
+  succeed(attempt: RunningAttempt): void;
+  /** Returns the target to try next. Rethrows an abort. */
+  fail(attempt: RunningAttempt, thrown: unknown): Target | undefined;
+  /** Returns the target for a hedged request, if any. */
   secondTarget(): Target | undefined;
 }
 
-/** A response, or what is tried now. */
-type Ended<T> = { readonly response: T } | { readonly next: Step | undefined };
+/** Response, or the target to try next. */
+export type Ended<T> = { readonly response: T } | { readonly next: Target | undefined };
 
-/** An attempt on a copy of the call. */
+/** Attempt on a copy of the call. */
 interface Runner<T> {
   readonly attempt: RunningAttempt;
-  /** Hangs up; the call goes on. */
+  /** Aborts the attempt. The call continues. */
   leave(): void;
-  /** `thrown`: it was aborted. */
+  /** `thrown`: the error of an aborted attempt. */
   readonly ended: Promise<Ended<T> | { readonly thrown: unknown }>;
 }
 
 /**
- * Asks a target, and another one when that takes long. The first response wins; the other attempt is left, and what its target has
- * done by then is owed too. What came of both is in the call's record afterwards.
+ * Sends the call to a target, and to another one if the first is slow. The first response wins. The other attempt is
+ * aborted, and the work of its target is owed too. The record of the call contains the results of both afterwards.
  */
 export async function hedge<T extends object>(
   deps: CallDeps,
@@ -71,7 +65,7 @@ export async function hedge<T extends object>(
   const first = start(deps, call, attempts, target, rivals, send);
   const afterMs = deps.routing.hedges.afterMs(rule, target, call.stream);
   await endOrTime(first.ended, afterMs);
-  // One that ended at the same moment has decided what is tried now.
+  // An attempt that has just ended has already chosen the next target.
   const other = rivals.size > 0 ? attempts.secondTarget() : undefined;
   if (!other) return settle(deps, call, first);
   const second = start(deps, call, attempts, other, rivals, send);
@@ -79,7 +73,7 @@ export async function hedge<T extends object>(
   const later = earlier === first ? second : first;
   const winner = hasResponded(await earlier.ended) || !hasResponded(await later.ended) ? earlier : later;
   const hasWon = hasResponded(await winner.ended);
-  // Of two that failed, the one that failed last knows what is tried now.
+  // If both failed, the later one has chosen the next target.
   const last = hasWon ? winner : later;
   const left = last === first ? second : first;
   left.leave();
@@ -109,7 +103,7 @@ function start<T extends object>(
   const run = async (): Promise<Ended<T>> => {
     try {
       const response = await send(deps, own, target);
-      attempts.succeed(attempt, response);
+      attempts.succeed(attempt);
       return { response };
     } catch (thrown) {
       return { next: attempts.fail(attempt, thrown) };
@@ -118,7 +112,7 @@ function start<T extends object>(
   return { attempt, leave: () => hangUp.abort(), ended: run().catch((thrown: unknown) => ({ thrown })) };
 }
 
-/** Puts together what came of the attempts; what was left without a failure is owed in addition to the last one. */
+/** Merges the records of the attempts. An aborted attempt without a failure is owed in addition to the last one. */
 async function settle<T extends object>(
   deps: CallDeps,
   call: Call,
@@ -150,12 +144,12 @@ function hasResponded<T>(ended: object): ended is { readonly response: T } {
   return 'response' in ended;
 }
 
-/** A response that came at the same moment as the one that won is not read. */
-function hangUp(response: { destroy?(): void }): void {
-  response.destroy?.();
+/** Closes a response that arrived at the same moment as the winner. */
+function hangUp(response: { destroy?: unknown }): void {
+  if (typeof response.destroy === 'function') response.destroy();
 }
 
-/** Resolves when an attempt is over, or its time. */
+/** Resolves when an attempt has ended, or after the delay. */
 function endOrTime(ended: Promise<unknown>, afterMs: number | undefined): Promise<void> {
   return new Promise((resolve) => {
     const timer = afterMs === undefined ? undefined : setTimeout(resolve, afterMs);

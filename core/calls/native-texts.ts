@@ -1,27 +1,33 @@
 import type { ChatRequest } from '../../contract/chat.ts';
 import { isObject, type JsonObject, parseJson, readString } from '../../contract/json.ts';
 import { EXEMPT_FIELDS, JSON_TEXT, NAMED_MEMBERS } from '../../contract/texts.ts';
-import type { Call } from './call.ts';
 
 /**
- * What is checked is what is sent: a vendor of the caller's format gets the caller's own body, also the members that the dialect does not
- * read. `prepare` hooks find the texts of these in the field `native_texts` of the request. Where a hook changes it, the request is translated,
- * and these members are not sent.
+ * Request field with texts that only the caller's own body has, so that hooks can check everything that is sent. A
+ * vendor of the caller's format gets that body, with members that the dialect does not read. `prepare` hooks find the
+ * texts of these members in this field. If a hook changes the field, the request is translated, and these members are
+ * not sent.
  */
 const FIELD = 'native_texts';
 
-/** How deep JSON within a text is looked through: a body of the gateway is not deeper. */
+/** Maximum depth of the search in JSON within a text. A body of the gateway is not deeper. */
 const MAX_DEPTH = 128;
 
-/** The request as `prepare` hooks get it. The texts are looked for when the first hook reads them. */
-export function withNativeTexts({ client, request }: Pick<Call, 'client' | 'request'>): object {
-  if (!client?.patch) return request;
+/** Request of a call, with the chat that brought it. */
+interface Requested {
+  readonly request: object;
+  readonly client: { readonly isNative: boolean; readonly body: unknown; readonly request: ChatRequest } | undefined;
+}
+
+/** Returns the request for `prepare` hooks. Its texts are collected when the first hook reads them. */
+export function withNativeTexts({ client, request }: Requested): object {
+  if (!client?.isNative) return request;
   let texts: unknown;
   let isKnown = false;
   const shown = Object.defineProperty({ ...request }, FIELD, {
     enumerable: true,
     get(): unknown {
-      if (!isKnown) texts = unreadOf(client.body, textsOf(client.before));
+      if (!isKnown) texts = unreadOf(client.body, textsOf(client.request));
       isKnown = true;
       return texts;
     },
@@ -29,7 +35,10 @@ export function withNativeTexts({ client, request }: Pick<Call, 'client' | 'requ
   return Object.freeze(shown);
 }
 
-/** A request as `prepare` hooks left it, without what only they get, and whether its vendor may get the caller's own body. */
+/**
+ * Removes the field from the request that `prepare` hooks returned. `isNative`: the vendor may get the caller's own
+ * body.
+ */
 export function withoutNativeTexts(
   shown: object,
   prepared: object,
@@ -38,12 +47,14 @@ export function withoutNativeTexts(
   return { request, isNative: texts === (shown as JsonObject)[FIELD] };
 }
 
-/** A place of the request that hooks get as one of the caller's body; undefined for other places. */
+/** Converts a path within the field to a path in the caller's body; undefined for other paths. */
 export function placeInBody(param: string): string | undefined {
   return param.startsWith(`${FIELD}.`) ? param.slice(FIELD.length + 1) : undefined;
 }
 
-/** The texts of a canonical request: those that guardrails look into, and coded content, where they look for text files. */
+/**
+ * Texts of a canonical request: those that guardrails check, and encoded content, in which they search for text files.
+ */
 interface Texts {
   readonly read: Set<string>;
   readonly coded: Set<string>;
@@ -70,15 +81,18 @@ function addTexts(value: unknown, field: string, texts: Texts, depth: number): v
     }
 }
 
-/** The content of a data URL as it stands in it. */
+/** Returns the content of a data URL without decoding it. */
 function contentOf(text: string): string {
   return /^data:/i.test(text) ? text.slice(text.indexOf(',') + 1) : text;
 }
 
-/** Members that say how to read those beside them. */
+/** Members that specify the kind of the other members. */
 const KINDS: readonly string[] = ['type', 'role', 'media_type', 'mime_type', 'mimeType'];
 
-/** What of a value no canonical text has, in its own structure, with null for members of lists that have nothing of it; undefined for none. */
+/**
+ * Returns the parts of a value that no canonical text contains, in the structure of the value; undefined if there are
+ * none. List members without such parts become null.
+ */
 function unreadOf(value: unknown, texts: Texts, field = ''): unknown {
   if (typeof value === 'string') return isUnread(value, field, texts) ? value : undefined;
   if (Array.isArray(value)) {
@@ -107,6 +121,6 @@ function isUnread(text: string, field: string, { read, coded }: Texts): boolean 
   if (!EXEMPT_FIELDS.has(field)) return true;
   const isContent = field === 'data' || field === 'file_data' || /^data:/i.test(text);
   if (!isContent || coded.has(text) || coded.has(contentOf(text))) return false;
-  // A plain text in a canonical request is coded.
+  // The canonical request contains plain text files in encoded form.
   return !coded.has(Buffer.from(text).toString('base64'));
 }

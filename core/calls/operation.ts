@@ -1,106 +1,88 @@
 import type { Operation, RequestOf, ResponseOf, Target } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
-import type { Attempt, CallResult, Metered, OperationDefinition, SentBy } from '../../contract/operation.ts';
+import type { Answered } from '../../contract/hooks.ts';
+import type { Attempt, CallResult, Metered, SentBy } from '../../contract/operation.ts';
 import type { OperationContext } from '../../contract/plugin.ts';
 import { MAX_TOKENS, reportedCost } from '../../contract/prices.ts';
 import type { HttpRequest, Offer } from '../../contract/provider.ts';
 import type { UpstreamResponse } from '../../egress/upstream.ts';
-import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
-import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
-import type { Call, CallInput, Destination } from './call.ts';
-import type { CallDeps, OperationParts } from './call-deps.ts';
+import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseHeaders, sendAttempt } from './attempt.ts';
+import { Call } from './call.ts';
+import type { CallDeps } from './call-deps.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { estimateAt } from './meter.ts';
 import { endWithError, runCall } from './run-call.ts';
 
-/** A call of an operation that a plugin registered. Resolves when its first target has responded. */
+/** Calls an operation that a plugin registered. Resolves when its first target has responded. */
 export async function callOperation<O extends Operation>(
   deps: CallDeps,
   operation: O,
   request: RequestOf<O>,
   context: OperationContext,
 ): Promise<CallResult<O>> {
-  const parts = deps.partsOf(operation);
-  const { definition } = parts;
-  if (!definition) throw new TypeError(`"${operation}" is core's own: api.chat calls a model`);
-  const input: CallInput = {
-    operation,
-    request,
-    stream: 'stream' in request && request.stream === true,
-    caller: context,
-    findTargets: () => findTargets(deps, parts, request, context),
-  };
-  return runCall(deps, input, {
-    respondEarly(call, { response, cost = 0, headers = {} }): Responded {
-      call.record.metered = { units: {}, cost };
-      return { response, isStreaming: false, headers, destroy() {} };
-    },
-    callTargets: (_deps, call) =>
-      tryTargets(deps, call, (_, own, target) => callTarget(deps, own, parts, definition, target)),
-    respond: (_deps, call, responded) => respond<O>(call, responded),
-  });
+  if (!deps.partsOf(operation).definition) throw new TypeError(`"${operation}" is core's own: api.chat calls a model`);
+  return runCall(deps, new Call(deps, operation, request, context), respond<O>);
 }
 
-/** Where a call goes: as the caller of `api.models.call` says, or by the model that its request names. */
-function findTargets(
-  deps: CallDeps,
-  { catalog }: OperationParts,
-  request: object,
-  { targets, requested }: OperationContext,
-): Destination {
-  if (targets) {
-    const known = targets.map(({ provider, model }) => targetOfPath(catalog, provider, model));
-    return { targets: known, ...(requested !== undefined && { requested }) };
-  }
-  const model = 'model' in request && typeof request.model === 'string' ? request.model : '';
-  return targetsOfRequest({ catalog, aliases: deps.aliases }, model);
-}
-
-interface Responded {
-  readonly response: ResponseOf<Operation>;
-  /** Whether the response goes on after the call: then its end ends the call. */
-  readonly isStreaming: boolean;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Hangs up on a provider whose response is not read. */
-  destroy(): void;
-}
-
-async function callTarget(
+async function respond<O extends Operation>(
   deps: CallDeps,
   call: Call,
-  { catalog, offers }: OperationParts,
-  definition: OperationDefinition,
-  target: Target,
-): Promise<Responded> {
-  const offer = offers.get(target.provider);
+  early: Answered | undefined,
+): Promise<CallResult<O>> {
+  const responded = early ? takeHookResponse(call, early) : await tryTargets(deps, call, callTarget);
+  const { response, headers } = responded;
+  let changed: object = response;
+  try {
+    if (call.hooks.receive) changed = await call.hooks.receive(call, response);
+  } catch (error) {
+    responded.destroy?.();
+    throw error;
+  }
+  if (!call.record.goesOn) call.finish('ok');
+  return { response: changed as ResponseOf<O>, headers };
+}
+
+interface Responded extends CallResult<Operation> {
+  /** Closes the connection to a provider whose response is not read. */
+  destroy?(): void;
+}
+
+function takeHookResponse(call: Call, { response, cost = 0, headers = {} }: Answered): Responded {
+  call.record.metered = { units: {}, cost };
+  return { response, headers };
+}
+
+async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<Responded> {
+  const { definition } = call.parts;
+  const place = call.at(target);
+  const { offer, model } = place;
   if (!offer) throw new GatewayError('unsupported_provider', `The provider "${target.provider}" does not exist.`);
-  const model = catalog.find(target.provider, target.model);
+  if (!definition) throw new TypeError(`the operation "${call.operation}" has no definition`);
   const work = new AttemptWork(deps, call, target, offer);
-  const facts = { target, offer, model, price: catalog.priceOf(target, model) };
+  const facts = { target, offer, model, price: place.priceAt() };
   const { sentTo, metered, target: before } = call.record;
   const sentBefore = sentTo.length;
   try {
     const response = await definition.attempt({ ...facts, ...work.tools() } as Attempt);
-    return { response, isStreaming: work.isStreaming, headers: work.headers(), destroy: () => work.destroy() };
+    return { response, headers: work.headers(), destroy: () => work.destroy() };
   } catch (error) {
     work.destroy();
-    // An attempt that was not sent, or was refused before its operation metered anything, owes nothing; earlier ones still do.
+    // An attempt owes nothing if it was not sent, or was rejected before its operation metered anything. Earlier ones
+    // still do.
     if (sentTo.length === sentBefore) call.record.metered = metered;
     else if (call.record.metered === metered) forgetRefused(call, error);
-    // What an earlier target has metered is owed to that one.
+    // Costs that an earlier target has metered are owed to that target.
     if (metered && call.record.metered === metered) call.record.target = before;
     throw error;
   }
 }
 
-/** What an operation works with on one target. */
+/** Tools of an operation for one target. */
 class AttemptWork {
-  isStreaming = false;
   readonly #deps: CallDeps;
   readonly #call: Call;
   readonly #target: Target;
   readonly #offer: Offer;
-  #dropped: readonly string[] = [];
   #upstream: UpstreamResponse | undefined;
 
   constructor(deps: CallDeps, call: Call, target: Target, offer: Offer) {
@@ -112,7 +94,7 @@ class AttemptWork {
 
   async #send(http: HttpRequest, by?: SentBy): Promise<UpstreamResponse> {
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http, by);
-    this.#dropped = http.dropped ?? [];
+    this.#call.record.providerHeaders = response.headers;
     this.#call.record.dropped = http.dropped?.length ? http.dropped : undefined;
     this.#upstream = response;
     return response;
@@ -134,7 +116,7 @@ class AttemptWork {
         call.record.metered = this.#charged(metered);
       },
       whileStreaming: (source, onEnd) => {
-        this.isStreaming = true;
+        call.record.goesOn = true;
         return this.#passOn(source, onEnd);
       },
     };
@@ -143,9 +125,8 @@ class AttemptWork {
   #charged({ providerCost, ...metered }: Metered): Metered {
     if (!Object.values(metered.units).every(isAmount))
       return { ...estimateAt(this.#deps, this.#call, this.#target), estimated: true };
-    const { catalog } = this.#deps.partsOf(this.#call.operation);
-    if (providerCost === undefined || (metered.estimated && providerCost === 0) || catalog.hasOwnPrice(this.#target))
-      return metered;
+    const { hasOwnPrice } = this.#call.at(this.#target);
+    if (providerCost === undefined || (metered.estimated && providerCost === 0) || hasOwnPrice) return metered;
     const cost = reportedCost({ cost: providerCost });
     return cost === undefined
       ? metered
@@ -153,10 +134,9 @@ class AttemptWork {
   }
 
   headers(): Readonly<Record<string, string>> {
-    const input = { dropped: this.#dropped, endpoint: this.#offer, upstream: this.#upstream?.headers ?? {} };
-    const headers = responseNotes(this.#call, this.#target, input).headers();
-    // What goes on has not come to its cost yet.
-    if (this.isStreaming) delete headers['x-tollgate-cost-usd'];
+    const headers = responseHeaders(this.#call);
+    // The cost of a running response is not known yet.
+    if (this.#call.record.goesOn) delete headers['x-tollgate-cost-usd'];
     return headers;
   }
 
@@ -164,7 +144,7 @@ class AttemptWork {
     this.#upstream?.destroy();
   }
 
-  /** What breaks a response off after it began is seen as other failures are. */
+  /** Reports the interruption of a response like other failures. */
   #brokenBy(thrown: unknown): GatewayError {
     const failed = readFailedAttempt(thrown, this.#target, this.#offer);
     reportBroken(this.#deps, this.#call, this.#target, failed);
@@ -187,22 +167,7 @@ class AttemptWork {
   }
 }
 
-/** Whether a reported amount is possible: a vendor that reports more than any call has reported nothing. */
+/** Returns whether a reported amount is possible. An amount that exceeds any call counts as not reported. */
 function isAmount(amount: number | undefined): boolean {
   return amount === undefined || (amount >= 0 && amount <= MAX_TOKENS);
-}
-
-async function respond<O extends Operation>(
-  call: Call,
-  { response, isStreaming, headers, destroy }: Responded,
-): Promise<CallResult<O>> {
-  let changed: object = response;
-  try {
-    if (call.hooks.receive) changed = await call.hooks.receive(call, response);
-  } catch (error) {
-    destroy();
-    throw error;
-  }
-  if (!isStreaming) call.finish('ok');
-  return { response: changed as ResponseOf<O>, headers };
 }

@@ -1,6 +1,6 @@
 /**
- * Goes on with a stream that its vendor broke off, for an alias with `resume: true`: the next target whose vendor declares that it can is
- * sent the prompt with what was said so far, and says the rest. Text alone goes on; a call that needs none of this runs none of it.
+ * Resumes an interrupted stream, for an alias with `resume: true`. The next target whose vendor supports it is sent the
+ * prompt with the text so far, and sends the rest. Only text is resumed. Other calls run none of this code.
  */
 import { CHAT, type Target } from '../../contract/call.ts';
 import type { ChatChunk, ChatRequest, ChunkChoice, Usage } from '../../contract/chat.ts';
@@ -18,37 +18,40 @@ import { reportBroken, tryTargets } from './failover.ts';
 import type { SendTo } from './hedge.ts';
 import { meterUnfinished } from './meter.ts';
 
-/** The longest text that another target is asked to go on with, in characters. */
-const MAX_SAID = 1_000_000;
+/** Maximum length of a text that another target resumes, in characters. */
+const MAX_PREFIX = 1_000_000;
 
-/** What a stream has said so far, as its vendors sent it. */
-export class Said {
+/** Text of a stream so far, as its vendors sent it. */
+export class StreamPrefix {
   text = '';
-  /** Whether it is nothing but text that has not ended. */
+  /** True if the stream is text only and has not ended. */
   isOpen = true;
-  /** What all chunks of the stream repeat, whoever writes them. */
+  /** Fields that all chunks of the stream repeat, whichever target sends them. */
   head: ChunkHead | undefined;
-  /** The error of a vendor that broke off, once that was reported. */
+  /** Error of an interruption, once it was reported. */
   reported: unknown;
 
-  note({ id, model, created, choices }: ChatChunk): void {
+  record({ id, model, created, choices }: ChatChunk): void {
     this.head ??= { id, model, created };
     for (const { index, delta, finish_reason: reason } of choices) {
       const { role: _, content, ...others } = delta;
       this.text += content ?? '';
       const isText = Object.values(others).every(isNothing);
-      this.isOpen &&= index === 0 && reason === null && isText && this.text.length <= MAX_SAID;
+      this.isOpen &&= index === 0 && reason === null && isText && this.text.length <= MAX_PREFIX;
     }
     if (!this.isOpen) this.text = '';
   }
 }
 
-/** Fields that some vendors write in every chunk. */
+/** Returns whether a field is empty. Some vendors send empty fields in every chunk. */
 function isNothing(value: unknown): boolean {
   return (value ?? '') === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** What fields of a request may say, as JSON, where its response is one text and nothing else; a field that is not there, or null, says so. */
+/**
+ * Values of request fields, as JSON, for which the response is a single text. Missing fields and null are such values
+ * too.
+ */
 const PLAIN: Readonly<Record<string, RegExp>> = Object.freeze({
   audio: /^false$/,
   logprobs: /^false$/,
@@ -62,8 +65,8 @@ const PLAIN: Readonly<Record<string, RegExp>> = Object.freeze({
   tool_choice: /^"(?:auto|none)"$/,
 });
 
-/** Begins to note what a stream says; undefined where nobody could go on with it. */
-export function noteSaid(deps: CallDeps, call: Call): Said | undefined {
+/** Starts to record the text of a stream; undefined if no other target could resume it. */
+export function recordPrefix(call: Call): StreamPrefix | undefined {
   const request = call.request as ChatRequest;
   const fields = { ...request, ...readObject(request['extra_body']) } as Readonly<Record<string, unknown>>;
   const isPlain = Object.entries(PLAIN).every(
@@ -71,66 +74,66 @@ export function noteSaid(deps: CallDeps, call: Call): Said | undefined {
   );
   const isBegun = request.messages.at(-1)?.role === 'assistant';
   const hasNeeds = (call.client?.needs.length ?? 0) > 0 || factsOf(request).reasoning.length > 0;
-  return isPlain && !isBegun && !hasNeeds && successors(deps, call).length > 0 ? new Said() : undefined;
+  return isPlain && !isBegun && !hasNeeds && successors(call).length > 0 ? new StreamPrefix() : undefined;
 }
 
-/** The targets that were not tried yet and can go on with a text, in order. */
-function successors({ partsOf }: CallDeps, { targets, record }: Call): readonly Target[] {
-  const { offers } = partsOf(CHAT);
-  return targets.filter((target) => {
-    const provider: Provider | undefined = offers.get(target.provider);
-    return !record.attempts.some((tried) => tried.target === target) && provider?.continues?.(target.model);
+/** Untried targets that can resume a text, in order. */
+function successors(call: Call): readonly Target[] {
+  return call.targets.filter((target) => {
+    const { name, offer } = call.at(target);
+    const provider: Provider | undefined = offer;
+    return !call.record.attempts.some((tried) => tried.target === name) && provider?.continues?.(target.model);
   });
 }
 
-/** A stream whose vendor broke it off. */
+/** Interrupted stream. */
 interface Broken<T extends object> {
-  readonly said: Said;
+  readonly prefix: StreamPrefix;
   readonly target: Target;
   readonly thrown: unknown;
-  /** Notes what it used. */
+  /** Meters its usage. */
   meter(): void;
-  /** Asks another target. */
+  /** Sends the request to another target. */
   readonly open: SendTo<T>;
 }
 
 interface Resumed<T> {
   readonly opened: T;
-  readonly seam: Seam;
-  /** What all before it have used. */
+  readonly resumePoint: ResumePoint;
+  /** Total usage of the previous targets. */
   readonly before: Usage | undefined;
 }
 
 /**
- * Asks the next target that can go on. What the broken stream used is owed, and what the next one may cost is reserved before it is asked.
- * Throws what the stream broke off with where none goes on.
+ * Sends the request to the next target that can resume the stream. The usage of the interrupted stream is owed, and the
+ * maximum cost of the next attempt is reserved before. Throws the original error if no target resumes it.
  */
 export async function resume<T extends { readonly target: Target | undefined }>(
   deps: CallDeps,
   call: Call,
-  { said, target, thrown, meter, open }: Broken<T>,
+  { prefix, target, thrown, meter, open }: Broken<T>,
 ): Promise<Resumed<T>> {
   const { offers } = deps.partsOf(CHAT);
   const failed = readFailedAttempt(thrown, target, offers.get(target.provider));
-  const [next, ...others] = successors(deps, call);
-  if (!failed.failover || !said.isOpen || said.text.trim() === '' || !next) throw thrown;
+  const [next, ...others] = successors(call);
+  if (!failed.failover || !prefix.isOpen || prefix.text.trim() === '' || !next) throw thrown;
   reportBroken(deps, call, target, failed, next);
-  said.reported = failed.error;
+  prefix.reported = failed.error;
   meter();
-  const { record, route } = call;
+  const { record } = call;
   const before = record.usage;
   Object.assign(record, { hedged: owedBy(record), metered: undefined, usage: undefined, running: undefined });
   record.sentTo.length = 0;
-  Object.assign(route, { hedge: undefined, isResumed: true });
+  Object.assign(record, { hedge: undefined, isResumed: true });
   call.replaceTargets([next, ...others]);
-  call.replaceRequest(withBegun(call.request as ChatRequest, said.text));
+  call.replaceRequest(withBegun(call.request as ChatRequest, prefix.text));
   try {
     await call.hooks.reserve?.(call);
     const opened = await tryTargets(deps, call, open);
     const by = opened.target ?? next;
     const provider: Provider | undefined = offers.get(by.provider);
     Object.assign(record, { resumedAt: by, lane: 'mixed' });
-    return { opened, before, seam: new Seam(said, provider?.continues?.(by.model)) };
+    return { opened, before, resumePoint: new ResumePoint(prefix, provider?.continues?.(by.model)) };
   } catch (error) {
     const reason = redact(error instanceof Error ? error.message : String(error));
     deps.log.warn(
@@ -144,7 +147,7 @@ export async function resume<T extends { readonly target: Target | undefined }>(
   }
 }
 
-/** A request whose response has begun; of its limits of output the rest is left. */
+/** Returns a request with a begun response. Its output limits are reduced by the text so far. */
 function withBegun(request: ChatRequest, text: string): ChatRequest {
   const written = Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
   const { max_tokens: most, max_completion_tokens: mostCompletion } = request;
@@ -156,25 +159,26 @@ function withBegun(request: ChatRequest, text: string): ChatRequest {
   };
 }
 
-/** A vendor that repeats this much of what it was given, though it is not known to, is taken to repeat all of it. */
+/** Minimum length of a text to detect that a vendor repeats it without declaring so, in characters. */
 const LEAST_REPEATED = 32;
 
 /**
- * Where one target's text ends and another's begins: chunks of the second as those of the first, without what the caller has already. A vendor
- * that repeats what it was given, or not, against what it declares, has failed: its words fit nowhere.
+ * Joins the text of one target to that of the previous one. Chunks continue those of the first target, without text
+ * that the caller has already. A vendor that repeats the given text, or does not, contrary to its declaration, has
+ * failed: its text does not fit.
  */
-export class Seam {
-  /** The model that goes on, as its vendor names it. */
+export class ResumePoint {
+  /** Model that resumes the stream, as its vendor names it. */
   served: string | undefined;
   readonly #head: ChunkHead | undefined;
   readonly #given: string;
   readonly #echoes: boolean;
-  /** What may still be the beginning of a repetition; undefined when it is known. */
+  /** Text that may be the start of a repetition; undefined once that is decided. */
   #held: string | undefined = '';
-  /** White space that the caller has and the vendor was not given. */
+  /** White space that the caller has and the vendor was not sent. */
   #blank: string;
 
-  constructor({ text, head }: Said, { echoes = false, trims = false }: Continuation = {}) {
+  constructor({ text, head }: StreamPrefix, { echoes = false, trims = false }: Continuation = {}) {
     this.#head = head;
     this.#given = trims ? text.trimEnd() : text;
     this.#blank = text.slice(this.#given.length);
@@ -189,13 +193,13 @@ export class Seam {
   }
 
   #write(choice: ChunkChoice, isEnd: boolean): ChunkChoice {
-    // Thinking of the second target would stand within the words of the first.
+    // Reasoning of the second target would appear within the text of the first.
     const { role: _role, reasoning_content: _text, reasoning_details: _details, content, ...others } = choice.delta;
     const written = this.#unspace(this.#unrepeat(content ?? '', isEnd));
     return { ...choice, delta: written === '' ? others : { ...others, content: written } };
   }
 
-  /** The text without what repeats the given. */
+  /** Removes the repetition of the given text. */
   #unrepeat(text: string, isEnd: boolean): string {
     if (this.#held === undefined) return text;
     const held = this.#held + text;
@@ -210,7 +214,7 @@ export class Seam {
     return isAll ? held.slice(this.#given.length) : held;
   }
 
-  /** The text without the white space that the caller has. */
+  /** Removes white space that the caller has already. */
   #unspace(text: string): string {
     let at = 0;
     while (at < text.length && text[at] === this.#blank[at]) at += 1;
@@ -221,7 +225,7 @@ export class Seam {
 
 const MISFIT = 'The provider did not resume the partial response correctly.';
 
-/** What two have used together. */
+/** Adds the usage of two targets. */
 export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
   if (!one || !other) return one ?? other;
   const sum = (a: unknown, b: unknown): Record<string, number> => {

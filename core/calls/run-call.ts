@@ -1,60 +1,58 @@
-import type { CallHook, Target } from '../../contract/call.ts';
+import type { ModelRoute } from '../../config/model-routes.ts';
+import { type CallHook, CHAT, type Target } from '../../contract/call.ts';
 import type { ChatRequest } from '../../contract/chat.ts';
 import { GatewayError, rewordError, toGatewayError } from '../../contract/errors.ts';
 import { factsOf, findDisguised } from '../../contract/facts.ts';
 import type { Answered } from '../../contract/hooks.ts';
 import { splitModel } from '../../contract/model-names.ts';
-import { assertAllowed } from '../../models/catalog.ts';
+import { rulesOf } from '../../models/caller-rules.ts';
+import { assertAllowed, targetOfPath } from '../../models/catalog.ts';
 import { chooseTargets, stickyKeyOf } from '../../routing/choose-targets.ts';
 import { ownerOf } from '../plugins/attribution.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
-import { Call, type CallInput } from './call.ts';
+import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './ingress.ts';
+import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './gates.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
 import { withNativeTexts, withoutNativeTexts } from './native-texts.ts';
-import { keepAtOwner } from './own-token.ts';
+import { keepAtOwner } from './pass-through-auth.ts';
+import type { Route } from './routes.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 
-/** How an operation responds. */
-export interface Handlers<R, T> {
-  /** What a hook responded with at once, as if a target had. */
-  respondEarly(call: Call, answered: Answered): R;
-  callTargets(deps: CallDeps, call: Call): Promise<R>;
-  /** Lets hooks see a response on its way out, and ends the call where it does not go on. */
-  respond(deps: CallDeps, call: Call, response: R): T | Promise<T>;
-}
+/** Gets the response of a call from its targets. `early`: response of a hook in their place. */
+export type Respond<T> = (deps: CallDeps, call: Call, early: Answered | undefined) => Promise<T>;
 
 const NONE: readonly never[] = Object.freeze([]);
-/** What hooks did, of instances that are to show it. */
+/** Header with the actions of hooks, for instances that show them. */
 const VERDICTS_HEADER = 'x-tollgate-verdicts';
 
 /**
- * The life of a call up to its response: the inward hooks in order, then the targets. Whatever goes wrong passes the `error` hooks and ends
- * the call. Without handlers it is let in like any other, and ends there.
+ * Runs a call: checks, request hooks in order, then `respond`. Every error passes the `error` hooks and ends the call.
+ * Without `respond` the call is admitted like any other, and ends there.
  */
-export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers?: Handlers<R, T>): Promise<T> {
-  const { hooks, catalog, definition } = deps.partsOf(input.operation);
-  const call = new Call(deps, input);
-  const { principal, client } = call;
+export async function runCall<T>(deps: CallDeps, call: Call, respond?: Respond<T>): Promise<T> {
+  const { principal, client, hooks } = call;
+  const { catalog, definition, offers } = call.parts;
+  call.begin();
   try {
     if (call.signal.aborted) throw isShutdown(call.signal) ? shuttingDown() : hungUp();
     const facts = definition ? undefined : factsOf(call.request as ChatRequest);
     const disguised = facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {});
     if (disguised) assertNoDisguisedFields(disguised);
-    const { targets, requested, alias } = input.findTargets();
-    call.replaceTargets(targets);
-    call.route.alias = alias;
-    assertAllowed(catalog, principal, targets, { requested });
+    const route = findRoute(call, respond !== undefined);
+    call.useRoute(route);
+    rulesOf(principal).assertMayCall(catalog, route);
     if (client && facts && facts.dialects.size > 0) assertOwnBlocks(client, facts);
     if (client && client.needs.length > 0)
-      call.route.without = await assertEffects(deps, call, client.needs, call.targets);
-    const media = facts && call.operation === 'chat' ? [...facts.media, ...(client?.media ?? [])] : NONE;
-    if (media.length > 0) assertPublicMedia(media);
-    // What is there at once is not awaited: hooks are seldom asynchronous, and each wait costs two promises.
+      call.record.without = await assertEffects(deps, call, client.needs, call.targets);
+    if (facts && call.operation === CHAT) {
+      assertPublicMedia(facts.media);
+      assertPublicMedia(client?.media ?? NONE);
+    }
+    // Results of synchronous hooks are not awaited, since each wait costs two promises.
     const admitted = hooks.admit?.(call);
     if (admitted) await admitted;
-    if (!handlers) {
+    if (!respond) {
       call.finish('ok');
       return undefined as T;
     }
@@ -68,22 +66,33 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers?:
       if (routed) {
         assertAllowed(catalog, principal, routed);
         call.replaceTargets(routed);
-      } else if (alias !== undefined) applyRoute(deps, call, alias);
-      if (call.operation === 'chat' && call.targets.length > 1) preferReaders(deps, call);
-      if (client?.ownSubscription) keepAtOwner(call, deps.partsOf(call.operation).offers);
+      } else if (route.rule) applyRule(deps, call, route.rule);
+      if (call.operation === CHAT && call.targets.length > 1) preferReaders(deps, call);
+      if (client?.ownSubscription) keepAtOwner(call, offers);
       const reserved = hooks.reserve?.(call);
       if (reserved) await reserved;
     }
     call.record.isLetThrough = true;
-    const response = early ? handlers.respondEarly(call, early) : await handlers.callTargets(deps, call);
-    const responded = handlers.respond(deps, call, response);
-    return responded instanceof Promise ? await responded : responded;
+    return await respond(deps, call, early);
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
   }
 }
 
-/** Lets hooks change the request; a promise where they take their time. */
+/** Route of a call: the targets that a plugin named, else those of the request's model. `isSent`: one of them gets the request. */
+function findRoute({ request, client, given, parts }: Call, isSent: boolean): Route {
+  const { catalog, routes } = parts;
+  const { targets, requested } = given;
+  if (targets) {
+    const known = isSent ? targets.map(({ provider, model }) => targetOfPath(catalog, provider, model)) : targets;
+    return { targets: known, requested };
+  }
+  const model = 'model' in request && typeof request.model === 'string' ? request.model : '';
+  if (client?.provider !== undefined) return routes.ofProvider(client.provider, model);
+  return routes.find(model, client?.format.value.aliases);
+}
+
+/** Runs the `prepare` hooks. Returns a promise only if a hook is asynchronous. */
 function prepare(call: Call, hook: NonNullable<CompiledHooks['prepare']>): Promise<void> | undefined {
   const shown = withNativeTexts(call);
   const prepared = hook(call, shown);
@@ -97,15 +106,15 @@ function takePrepared(call: Call, shown: object, prepared: object): void {
   const isPlain = shown === call.request;
   const { request, isNative } = isPlain ? { request: prepared, isNative: true } : withoutNativeTexts(shown, prepared);
   call.replaceRequest(request as typeof call.request);
-  call.route.isTranslated = !isNative;
+  call.record.isTranslated = !isNative;
 }
 
-/** Puts targets first that can read what the request has sealed. */
+/** Prefers targets that can decrypt the request's reasoning. */
 function preferReaders(deps: CallDeps, call: Call): void {
   const deployments = sealedDeployments(deps.seals, call.principal.account, call.request as ChatRequest);
   if (deployments.length === 0) return;
-  // Another target would go on without what it can't read.
-  call.route.hedge = undefined;
+  // A second target would run without reasoning that it cannot decrypt.
+  call.record.hedge = undefined;
   const { offers } = deps.partsOf('chat');
   const reads = ({ provider }: Target): boolean => deployments.includes(deploymentOf(offers.get(provider), provider));
   call.replaceTargets([...call.targets.filter(reads), ...call.targets.filter((target) => !reads(target))]);
@@ -116,7 +125,7 @@ export async function endWithError(deps: CallDeps, call: Call, thrown: unknown):
   const isDrained = isShutdown(call.signal);
   const hasLeft = call.signal.aborted && !isDrained;
   let error = isDrained ? shuttingDown() : toGatewayError(thrown);
-  // What the gateway itself, its store or a plugin failed to do is an error, not a refusal.
+  // Failures of the gateway, its store or a plugin are errors, not rejections.
   if (!hasLeft && !call.record.isLetThrough && error.status < 500)
     call.record.refusedBy = error.refusedBy ?? ownerOf(error) ?? 'gateway';
   try {
@@ -138,14 +147,14 @@ export async function endWithError(deps: CallDeps, call: Call, thrown: unknown):
   return error;
 }
 
-/** Whose hook an error is of. */
+/** Returns the hook that caused an error. */
 function findFailedHook({ record }: Call, error: GatewayError): { readonly plugin?: string; readonly hook?: string } {
   const plugin = ownerOf(error);
   const failed = record.hooks.findLast((each) => each.plugin === plugin && each.action === 'failed');
   return { ...(plugin !== undefined && { plugin }), ...(failed && { hook: failed.hook }) };
 }
 
-/** The reason a drain aborts calls with; everything else that fires the signal is the caller's leaving. */
+/** Abort reason of a drain. With any other reason, the caller has disconnected. */
 export const SHUTDOWN = Symbol('shutdown');
 
 export function isShutdown(signal: AbortSignal): boolean {
@@ -164,20 +173,17 @@ export function hungUp(): GatewayError {
   return new GatewayError('request_timeout', 'The caller disconnected.');
 }
 
-/** Puts the targets of a call in the order that its alias says. */
-function applyRoute(deps: CallDeps, call: Call, alias: string): void {
-  const route = deps.routes.get(alias);
-  if (!route) return;
+/** Orders the targets of a call by the rule of its alias. */
+function applyRule(deps: CallDeps, call: Call, rule: ModelRoute): void {
   const { health, sticky } = deps.routing;
   const { principal, session, request, stream } = call;
-  // The order of a list is the same for everybody: nothing has to be remembered.
+  // The order of a list is the same for all callers, so it is not stored.
   const stickyKey =
-    route.strategy === 'fallback' ? undefined : stickyKeyOf(route.sticky, { ...principal, session, request });
-  call.route.stickyKey = stickyKey;
-  call.route.timeouts = route.timeouts;
-  call.route.mayResume = route.resume;
+    rule.strategy === 'fallback' ? undefined : stickyKeyOf(rule.sticky, { ...principal, session, request });
+  call.record.stickyKey = stickyKey;
+  call.record.rule = rule;
   if (call.targets.length < 2) return;
-  const ordered = chooseTargets(route, {
+  const ordered = chooseTargets(rule, {
     stream,
     stickyKey,
     health,
@@ -185,16 +191,16 @@ function applyRoute(deps: CallDeps, call: Call, alias: string): void {
     random: Math.random,
     costAt: (target) => estimateAt(deps, call, target).cost,
   });
-  // What a response was made of is cached where it was made, whatever the strategy says of new conversations.
-  const { follows } = call;
-  const maker = follows && route.sticky !== 'none' ? ordered.find((each) => isSame(each, follows)) : undefined;
+  // The target of the previous response has its prompt cached, so it comes first for every strategy.
+  const follows = call.client?.follows;
+  const maker = follows && rule.sticky !== 'none' ? ordered.find((each) => isSame(each, follows)) : undefined;
   const chosen = maker && health.mayTry(maker) ? [maker, ...ordered.filter((target) => target !== maker)] : ordered;
-  const overflow = route.onOverflow === undefined ? undefined : splitModel(route.onOverflow);
-  // Chats are safe to ask twice, but for what a vendor does in addition: its tools act on the world.
-  if (call.operation === 'chat' && chosen.length > 1 && !usesServerTools(call)) call.route.hedge = route.hedge;
+  const overflow = rule.onOverflow === undefined ? undefined : splitModel(rule.onOverflow);
+  // Chats are safe to send twice, except with the vendor's own tools, which have side effects.
+  if (call.operation === 'chat' && chosen.length > 1 && !usesServerTools(call)) call.record.hedge = rule.hedge;
   const isExtra = overflow && !chosen.some((each) => isSame(each, overflow));
   call.replaceTargets(isExtra ? [...chosen, overflow] : chosen);
-  if (isExtra) call.route.overflow = call.targets.at(-1);
+  if (isExtra) call.record.overflow = call.targets.at(-1);
 }
 
 function usesServerTools({ client }: Call): boolean {
@@ -205,10 +211,10 @@ function isSame(one: Call['targets'][number], other: Call['targets'][number]): b
   return one.provider === other.provider && one.model === other.model;
 }
 
-/** Names of instances and hooks are short: these are some 20 verdicts. */
+/** Maximum length of the header, for some 20 verdicts: names of instances and hooks are short. */
 const MAX_VERDICTS = 1000;
 
-/** Adds what a hook did to what the response of its call says, as long as that has room. */
+/** Adds a hook action to the response header, up to its maximum length. */
 export function showVerdict({ headers }: Call, { plugin, hook, action }: CallHook): void {
   const before = headers.get(VERDICTS_HEADER);
   const verdicts = `${before === undefined ? '' : `${before}, `}${plugin} ${hook} ${action}`;

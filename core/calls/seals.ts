@@ -4,24 +4,24 @@ import { factsOf } from '../../contract/facts.ts';
 import type { Offer, Provider } from '../../contract/provider.ts';
 import type { Sets } from '../../contract/store.ts';
 
-/** What a sealed text turned out to be. */
+/** Content of a sealed text. */
 interface Opened {
-  /** The provider instance, or its group, whose vendor can read it. */
+  /** Provider instance, or its group, whose vendor can read it. */
   readonly deployment: string;
   readonly data: string;
 }
 
 /**
- * Seals what a vendor encrypted, so that it comes back only from the account that it was given to and goes only to the deployment
- * that can read it: `tg1.<deployment>.<tag>.<data>`. The key is the gateway's own, shared by all nodes of its store.
+ * Seals data that a vendor encrypted: `tg1.<deployment>.<tag>.<data>`. It is accepted only from the same account, and
+ * sent only to the deployment that can read it. The key belongs to the gateway, and all nodes of its store share it.
  */
 export interface Seals {
-  /** Reads the keys once; everything else needs it. */
+  /** Reads the keys once, before any other method is used. */
   ready(): Promise<void>;
   seal(account: string, deployment: string, data: string): string;
-  /** Undefined for what this gateway did not seal for this account. */
+  /** Returns undefined for data that this gateway did not seal for this account. */
   open(account: string, sealed: string): Opened | undefined;
-  /** A text that stands for `text` in this account only; always the same. */
+  /** Returns a text that replaces `text` in this account only. It is always the same. */
   scope(account: string, text: string): string;
 }
 
@@ -30,7 +30,8 @@ const MAX_KEYS = 64;
 const PREFIX = 'tg1';
 
 /**
- * The keys are members of one set: nodes that start at the same time may each add one, so the first one seals and any of them opens.
+ * Creates seals whose keys are members of one set. Nodes that start at the same time may each add a key: the first one
+ * seals, and any of them opens.
  */
 export function createSeals(sets: () => Sets): Seals {
   let keys: readonly string[] = [];
@@ -58,7 +59,7 @@ export function createSeals(sets: () => Sets): Seals {
         reading = undefined;
         throw error;
       });
-      // For chat, which does not wait for it: it seldom seals anything, so it goes on where the store is down.
+      // Chat does not wait for the keys. It seldom seals anything, so it continues if the store is down.
       reading.catch(() => undefined);
       return reading;
     },
@@ -93,12 +94,14 @@ function isEqual(a: string, b: string): boolean {
   return one.length === two.length && timingSafeEqual(one, two);
 }
 
-/** What can read what a provider's vendor encrypted: the instance, or the group that shares the vendor's account. */
+/**
+ * Deployment that can read a provider's encrypted data: the instance, or the group that shares the vendor's account.
+ */
 export function deploymentOf(offer: Offer | Provider | undefined, instance: string): string {
   return (offer && 'affinity' in offer ? offer.affinity : undefined) ?? instance;
 }
 
-/** Opens what this gateway sealed for an account, where a provider instance can read it. */
+/** Opens data that this gateway sealed for an account, if a provider instance can read it. */
 export function openFor(
   seals: Pick<Seals, 'open'>,
   account: string,
@@ -110,12 +113,12 @@ export function openFor(
   return opened?.deployment === deploymentOf(offer, instance) ? opened.data : undefined;
 }
 
-/** Whether a text has the form of a seal; it may be a forged one. */
+/** Returns whether a text has the form of a seal, which may be forged. */
 function isSealed(text: string | undefined): text is string {
   return text?.startsWith(`${PREFIX}.`) === true;
 }
 
-/** The deployments that a request holds sealed reasoning of, the newest first. */
+/** Deployments of the sealed reasoning in a request, the newest first. */
 export function sealedDeployments(seals: Seals, account: string, request: ChatRequest): readonly string[] {
   const found = factsOf(request).reasoning.flatMap((data) =>
     isSealed(data) ? (seals.open(account, data)?.deployment ?? []) : [],
@@ -124,29 +127,28 @@ export function sealedDeployments(seals: Seals, account: string, request: ChatRe
 }
 
 /**
- * A request as one deployment may read it: its own sealed reasoning opened, that of others left out. `leftOut` tells whether
- * something was.
+ * Opens the sealed reasoning that one deployment can read, and removes that of others. `isOmitted`: some was removed.
  */
 export function openReasoning(
   request: ChatRequest,
   open: (sealed: string) => string | undefined,
-): { readonly request: ChatRequest; readonly leftOut: boolean } {
-  if (!factsOf(request).reasoning.some(isSealed)) return { request, leftOut: false };
-  let leftOut = false;
+): { readonly request: ChatRequest; readonly isOmitted: boolean } {
+  if (!factsOf(request).reasoning.some(isSealed)) return { request, isOmitted: false };
+  let isOmitted = false;
   const messages = request.messages.map((message) => {
     const { reasoning_details: details } = message;
     if (!details?.some(({ data }) => isSealed(data))) return message;
     const opened = details.flatMap((detail): readonly ReasoningDetail[] => {
       if (!isSealed(detail.data)) return [detail];
       const data = open(detail.data);
-      // Of shown thinking what is sealed is its maker's signature.
+      // In visible reasoning the sealed part is the vendor's signature.
       if (data !== undefined) return [{ ...detail, data, ...(detail.kind === 'text' && { signature: data }) }];
-      leftOut = true;
+      isOmitted = true;
       return [];
     });
-    // The order names details by their index, which is no longer theirs once one is gone.
+    // The order refers to details by their index, which changes once one is removed.
     const { order: _order, ...rest } = message;
     return { ...(opened.length === details.length ? message : rest), reasoning_details: opened };
   });
-  return { request: { ...request, messages }, leftOut };
+  return { request: { ...request, messages }, isOmitted };
 }

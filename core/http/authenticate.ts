@@ -56,11 +56,13 @@ interface Demand {
 
 /** Creates the authenticator of one route; undefined for a public route. */
 export function createAuthenticator(
-  { authenticate, refuseBlocked, credentials, failures = UNLIMITED, ...rules }: Authentication,
+  authentication: Authentication,
   { auth, permission, role, scope }: Pick<Route, 'auth' | 'permission' | 'role' | 'scope'>,
   isOfFormat?: TokenRules['isOfFormat'],
 ): Authenticator | undefined {
   if (auth === 'none') return undefined;
+  const { authenticate, refuseBlocked, credentials, failures = UNLIMITED } = authentication;
+  const { isCredential, isSubscription, takesToken } = authentication;
   const kinds = kindsTaken({ auth, role });
   const canSignIn = kinds.includes('session') && credentials?.has('session') === true;
   const demand: Demand = { auth, permission, role, scope, kinds, wanted: describeWanted(auth), canSignIn };
@@ -83,7 +85,8 @@ export function createAuthenticator(
     return checking ? checking.then(() => holdTo(demand, principal)) : holdTo(demand, principal);
   };
   return ({ req, method, path, headers, state }, body) => {
-    const presented = readCredential(req, { ...rules, places: state.places, isOfFormat });
+    const rules = { places: state.places, isCredential, isSubscription, takesToken, isOfFormat };
+    const presented = readCredential(req, rules);
     const address = state.ip;
     let found: ReturnType<Authenticate>;
     try {
@@ -373,13 +376,15 @@ interface PathRules {
   /** Dialects whose clients request the model list here. The request's headers select one of them. */
   readonly lists: readonly DialectDefinition[];
   readonly places: CredentialPlaces;
-  /** Target path of an alias, and the model that it names. */
+  /** Target path of an alias, and the model that it names. The request's header selects it if it is sure. */
   readonly meant?: { readonly path: string; readonly model: string | undefined; readonly isSure: boolean };
 }
 
 /** Path rules of all dialects. */
 export interface DialectPrefixes {
   rulesAt(path: string, headers?: IncomingHttpHeaders): PathRules;
+  /** Returns the dialect of a client, by its headers, for errors at paths without a route. */
+  dialectOfClient(headers: IncomingHttpHeaders): DialectDefinition | undefined;
   /** Names of query parameters that contain a credential below some path. */
   readonly queryNames: ReadonlySet<string>;
 }
@@ -414,7 +419,7 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
   const rows = [ofModels, ...all.map(({ prefix, dialect }) => rulesOf(prefix, dialect))].toSorted(
     (a, b) => b.prefix.length - a.prefix.length,
   );
-  const aliases = dialects.flatMap(({ pathAliases = [] }) => pathAliases);
+  const aliases = dialects.flatMap((dialect) => (dialect.pathAliases ?? []).map((alias) => ({ dialect, alias })));
   /** Rules of paths without an alias, cached because callers use few paths. */
   let remembered = new Map<string, PathRules>();
   return {
@@ -422,7 +427,8 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
       const known = remembered.get(path);
       if (known) return known;
       let mayBeAlias = false;
-      for (const { pattern, path: start, credentials, header } of aliases) {
+      for (const { dialect, alias } of aliases) {
+        const { pattern, path: start, credentials, header } = alias;
         const found = pattern.exec(path);
         mayBeAlias ||= found !== null;
         const isSure = header !== undefined;
@@ -430,7 +436,8 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
         const meant = { path: start + path.slice(found[0].length), model: decoded(found.groups?.['model']), isSure };
         const { places, ...rules } = this.rulesAt(meant.path);
         const headers = credentials ? [...new Set([...places.headers, ...credentials])] : places.headers;
-        return { ...rules, places: { ...places, headers }, meant };
+        const own = isSure ? { ...rules, dialect } : rules;
+        return { ...own, places: { ...places, headers }, meant };
       }
       // Misspelled paths also get the 404 in the dialect's format, and their credentials are removed from the URL.
       const lower = `${path.toLowerCase()}/`;
@@ -441,6 +448,7 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
       }
       return rules;
     },
+    dialectOfClient: (headers) => dialectOfList(dialects, headers),
     queryNames: new Set([KEY, ...dialects.flatMap(({ credentials }) => credentials?.query ?? [])]),
   };
 }

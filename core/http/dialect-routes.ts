@@ -1,36 +1,22 @@
-import type Koa from 'koa';
-import type { Target } from '../../contract/call.ts';
-import { normalChat } from '../../contract/chat-form.ts';
+import { CHAT, COUNT, type Target } from '../../contract/call.ts';
 import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
-import type {
-  DialectContext,
-  DialectDefinition,
-  DialectInput,
-  DialectNeed,
-  DialectRequest,
-  DialectRoute,
-  DialectStream,
-} from '../../contract/dialect.ts';
-import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../../contract/errors.ts';
-import { type BodyShape, bodyFactsOf, factsOf } from '../../contract/facts.ts';
+import type { DialectDefinition, DialectInput, DialectRoute, DialectStream } from '../../contract/dialect.ts';
+import { GatewayError, isGatewayError, toGatewayError } from '../../contract/errors.ts';
+import { openEventStream } from '../../contract/event-stream.ts';
+import type { BodyShape } from '../../contract/facts.ts';
 import { isObject } from '../../contract/json.ts';
 import type { PluginApi, Route, RouteContext } from '../../contract/plugin.ts';
 import type { RouteState } from '../../contract/route.ts';
-import { createSseWriter, type SseWriter } from '../../contract/sse-writer.ts';
-import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
-import { type Call, type CallInput, createId } from '../calls/call.ts';
+import { responseHeaders } from '../calls/attempt.ts';
+import { Call } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { type Counter, createCounter, draftChat } from '../calls/count.ts';
-import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { nameOf } from '../calls/hedge.ts';
-import type { Ingress } from '../calls/ingress.ts';
-import { placeInBody } from '../calls/native-texts.ts';
-import { ownTokens } from '../calls/own-token.ts';
-import { deploymentOf } from '../calls/seals.ts';
-import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
-import type { Owned, RequestSchemas } from '../plugins/registry.ts';
+import { InboundChat } from '../calls/inbound-chat.ts';
+import { ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
+import type { Attributed, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
 import { requestError } from './error-answer.ts';
 import type { RequestState } from './lifecycle.ts';
@@ -38,7 +24,7 @@ import { BODY_BOUNDS, parseBody } from './read-body.ts';
 
 /** Routes of all dialects, and the dialect of each route. */
 interface DialectRoutes {
-  readonly routes: readonly Owned<Route>[];
+  readonly routes: readonly Attributed<Route>[];
   /** Reads one request of a file as its dialect's route would. */
   readonly draft: PluginApi['models']['draft'];
   dialectOf(route: Route): DialectDefinition | undefined;
@@ -46,41 +32,34 @@ interface DialectRoutes {
 
 /** Creates the chat routes: read, call and write in the client's own format. */
 export function createDialectRoutes(
-  dialects: readonly Owned<DialectDefinition>[],
+  dialects: readonly Attributed<DialectDefinition>[],
   deps: CallDeps,
-  keepAliveMs: number,
   requests: RequestSchemas,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
-  const counter = createCounter(deps);
-  const routes = dialects.flatMap(({ owner, value: dialect }) =>
-    dialect.routes.map((row) => {
+  const countTokens = createCounter(deps);
+  const routes = dialects.flatMap((dialect) => {
+    const { owner, value: format } = dialect;
+    return format.routes.map((row) => {
       const respond = (ctx: RouteContext, input: DialectInput): Promise<void> => {
-        const conversation = readConversation(deps, { owner, value: dialect }, input, ctx);
-        if (row.action === 'count') return respondCount(counter, ctx, conversation);
-        if (conversation.callInput.stream) return respondStream(deps, ctx, conversation, keepAliveMs);
-        return respondWhole(deps, ctx, conversation);
+        const client = new InboundChat(deps, dialect, input, ctx.state, ctx.req);
+        const { request } = client;
+        if (row.action === 'count')
+          return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
+        const call = new Call(deps, CHAT, request, ctx.state, client);
+        return call.stream ? respondStream(deps, ctx, client, call) : respondWhole(deps, ctx, client, call);
       };
-      const route = routeOf(dialect, row, (ctx) => {
-        const input: DialectInput = {
-          body: ctx.state.body,
-          params: ctx.params,
-          query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
-          headers: withoutCredentials(
-            ctx.headers,
-            (ctx.state as RouteState & Pick<RequestState, 'places'>).places?.headers,
-          ),
-          route: row,
-        };
+      const route = routeOf(format, row, (ctx) => {
+        const input = inputOf(ctx, row);
         const keys = deps.seals.ready();
         // Other dialects seal nothing in their responses.
-        if (!dialect.native && !dialect.expand) return respond(ctx, input);
-        return expand(keys, { owner, value: dialect }, input, ctx).then((expanded) => respond(ctx, expanded));
+        if (!format.native && !format.expand) return respond(ctx, input);
+        return expand(keys, dialect, input, ctx).then((expanded) => respond(ctx, expanded));
       });
-      spoken.set(route, dialect);
+      spoken.set(route, format);
       return { owner, value: route };
-    }),
-  );
+    });
+  });
   return {
     routes,
     dialectOf: (route) => spoken.get(route),
@@ -91,10 +70,21 @@ export function createDialectRoutes(
   };
 }
 
+function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
+  const { places } = ctx.state as RouteState & Pick<RequestState, 'places'>;
+  return {
+    body: ctx.state.body,
+    params: ctx.params,
+    query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
+    headers: withoutCredentials(ctx.headers, places?.headers),
+    route,
+  };
+}
+
 /** Request of a file, in a dialect's format. */
 interface Draft {
   /** Dialect with that name. */
-  readonly found: Owned<DialectDefinition> | undefined;
+  readonly found: Attributed<DialectDefinition> | undefined;
   readonly name: string;
   readonly bytes: Parameters<PluginApi['models']['draft']>[2];
   readonly takes: Parameters<PluginApi['models']['draft']>[3];
@@ -116,12 +106,15 @@ async function draftOf(
   if (wrong) throw requestError(wrong, body, undefined);
   if (isObject(body) && body['stream'] === true)
     throw new GatewayError('invalid_request', 'Batches do not support streams. Remove `stream`.', { param: 'stream' });
-  const { params } = ctx;
+  const { params, state } = ctx;
   const input: DialectInput = { body, params, query: {}, headers: withoutCredentials(ctx.headers), route };
   const read = await expand(deps.seals.ready(), found, input, ctx);
-  const conversation = readConversation(deps, found, read, ctx);
-  return draftChat(deps, conversation.callInput, takes).catch((thrown) => {
-    throw atCallersPlace(thrown, conversation);
+  const client = new InboundChat(deps, found, read, state, ctx.req);
+  const { principal, requestId, signal, session, trace } = state;
+  // The batch has an outcome of its own.
+  const context = { principal, requestId, signal, session, trace };
+  return draftChat(deps, new Call(deps, COUNT, client.request, context, client), takes).catch((thrown) => {
+    throw client.locate(thrown);
   });
 }
 
@@ -133,20 +126,25 @@ export function shapeOf({ request, native }: DialectDefinition): BodyShape {
 /** Waits for the sealing keys if needed, and resolves references of a body. */
 async function expand(
   keys: Promise<void>,
-  { owner, value: dialect }: Owned<DialectDefinition>,
+  { owner, value: dialect }: Attributed<DialectDefinition>,
   input: DialectInput,
   ctx: RouteContext,
 ): Promise<DialectInput> {
   // Both the references and the response may be sealed.
   await keys;
   if (!dialect.expand) return input;
-  return runOwned(owner, () => dialect.expand?.(input, ctx.state.principal) ?? input);
+  return runAttributed(owner, () => dialect.expand?.(input, ctx.state.principal) ?? input);
 }
 
 function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['handler']): Route {
   const { path, summary, description, request = dialect.request, response = dialect.response } = row;
   return {
-    ...{ method: 'POST', path, summary, auth: ['key'], body: request, handler },
+    method: 'POST',
+    path,
+    summary,
+    auth: ['key'],
+    body: request,
+    handler,
     isIdempotent: row.action !== 'count',
     ...(description !== undefined && { description }),
     responses: {
@@ -155,219 +153,62 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   };
 }
 
-async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Conversation): Promise<void> {
-  const { dialect, context, callInput, owner } = conversation;
-  let call: Call | undefined;
+/** Responds with the whole completion. */
+async function respondWhole(deps: CallDeps, ctx: RouteContext, client: InboundChat, call: Call): Promise<void> {
+  const { owner, value: dialect } = client.format;
   try {
-    const result = await completeChat(deps, callInput);
-    ({ call } = result);
-    const { native, response, headers } = result;
-    conversation.responder = call.record.target;
-    const body =
-      native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
+    const response = await completeChat(deps, call);
+    const { record } = call;
+    client.respondFrom(record.target);
+    const body = nativeBody(dialect, record.native, client) ?? dialect.write(response, client);
+    record.native = undefined;
     call.finish('ok');
-    if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
+    if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, client, call.principal));
     ctx.status = 200;
-    const told = headers();
-    const leftOut = callInput.ingress?.leftOut;
-    if (leftOut?.size) {
-      const { 'x-tollgate-dropped': dropped = [] } = told;
-      told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
-    }
     const { res } = ctx;
-    for (const name in told) res.setHeader(name, told[name] ?? '');
+    const headers = responseHeaders(call);
+    for (const name in headers) res.setHeader(name, headers[name] ?? '');
     res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
-    const error = atCallersPlace(thrown, conversation);
+    const error = client.locate(thrown);
     // For a response that could not be written.
-    call?.finish('error', toGatewayError(error));
+    call.finish('error', toGatewayError(error));
     throw error;
   }
 }
 
-/** Request after reading by its dialect. */
-interface Conversation {
-  readonly dialect: DialectDefinition;
-  /** Plugin of the dialect. */
-  readonly owner: string;
-  readonly read: DialectRequest;
-  readonly context: DialectContext;
-  readonly callInput: CallInput<'chat'>;
-  /** Target of the call, once known: the response contains its sealed texts. */
-  responder: Target | undefined;
-}
-
-function readConversation(
-  deps: CallDeps,
-  { owner, value: dialect }: Owned<DialectDefinition>,
-  input: DialectInput,
-  { state, headers, req }: RouteContext,
-): Conversation {
-  const { principal, requestId, signal, onOutcome, session, trace } = state;
-  const isIdempotent = Boolean(headers['idempotency-key']);
-  const read = readRequest(owner, dialect, input);
-  const { request, provider } = read;
-  const { inputTokens: estimatedInputTokens } = factsOf(request, true);
-  const token = ownTokens.get(req);
-  const ingress = ingressOf(dialect, input, read, token !== undefined);
-  if (token) ownTokens.set(ingress, token);
-  const conversation: Conversation = {
-    dialect,
-    owner,
-    read,
-    responder: undefined,
-    context: {
-      input,
-      request,
-      requestId,
-      estimatedInputTokens,
-      id: createId(''),
-      created: Math.floor(Date.now() / 1000),
-      responder: () => conversation.responder,
-      leaveOut(what) {
-        if (ingress.leftOut.has(what)) return;
-        ingress.leftOut.add(what);
-        deps.log.info(
-          { request_id: requestId, left_out: what },
-          'the response has parts that its format does not support',
-        );
-      },
-      seal(data) {
-        const { provider: instance = '' } = conversation.responder ?? {};
-        const deployment = deploymentOf(deps.partsOf('chat').offers.get(instance), instance);
-        return deps.seals.seal(principal.account, deployment, data);
-      },
-    },
-    callInput: {
-      operation: 'chat',
-      request,
-      stream: request.stream === true,
-      follows: input.follows,
-      ingress,
-      caller: { requestId, principal, signal, onOutcome, session, trace, isIdempotent },
-      findTargets() {
-        const { catalog } = deps.partsOf('chat');
-        if (provider !== undefined) return { targets: [targetOfPath(catalog, provider, request.model)] };
-        return targetsOfRequest({ catalog, aliases: deps.aliases, dialectAliases: dialect.aliases }, request.model);
-      },
-    },
-  };
-  return conversation;
-}
-
-/** Reads a request in its normal form, which hooks, checks and vendors all receive. */
-function readRequest(owner: string, dialect: DialectDefinition, input: DialectInput): DialectRequest {
-  let read: DialectRequest;
-  try {
-    read = dialect.read(input);
-  } catch (thrown) {
-    throw own(thrown, owner);
-  }
-  factsOf(read.request, true);
-  try {
-    const request = normalChat(read.request);
-    return request === read.request ? read : { ...read, request };
-  } catch (thrown) {
-    throw atCallersPlace(thrown, { read, owner });
-  }
-}
-
-/** Maximum total length of the caller's headers that a provider may receive, in characters. */
-const MAX_PASSED = 4096;
-
-function ingressOf(
-  { name, native, demandsLimit }: DialectDefinition,
-  { body, headers: sent, route }: DialectInput,
-  { request: before, needs = [], dropped = [] }: DialectRequest,
-  ownSubscription: boolean,
-): Ingress {
-  const cacheControl = sent['cache-control']?.toString();
-  const wishes = { cacheControl, demandsLimit, ownSubscription };
-  const own = {
-    dialect: name,
-    row: route.native ?? name,
-    body,
-    before,
-    needs,
-    media: [],
-    dropped,
-    leftOut: new Set<string>(),
-    headers: {},
-    ...wishes,
-  };
-  if (!native) return own;
-  const facts = native.effects && bodyFactsOf(body, native.effects);
-  const isNew = (need: DialectNeed): boolean =>
-    !needs.some((told) => told.kind === need.kind && isWithin(need.param, told.param));
-  const headers = Object.fromEntries(
-    (native.headers ?? []).flatMap((header) =>
-      sent[header] === undefined ? [] : [[header, [sent[header]].flat().join(',')]],
-    ),
-  );
-  const length = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
-  if (length > MAX_PASSED)
-    throw new GatewayError('headers_too_large', `The headers ${Object.keys(headers).join(', ')} are over 4 KiB.`);
-  return {
-    ...own,
-    needs: facts ? [...needs, ...facts.needs.filter(isNew)] : needs,
-    media: facts?.media ?? [],
-    headers,
-    patch: (change) => native.patch(body, change),
-  };
-}
-
-/** Returns whether a path equals another one or is below it. */
-function isWithin(place: string, other: string): boolean {
-  return place.startsWith(other) && /^(?:$|[.[])/.test(place.slice(other.length));
-}
-
-/** Converts an error's path to the caller's body. Calls end in GatewayErrors only, so other errors come from the dialect. */
-function atCallersPlace(thrown: unknown, { read: { place }, owner }: Pick<Conversation, 'read' | 'owner'>): unknown {
-  if (!isGatewayError(thrown)) return own(thrown, owner);
-  if (thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
-  const param = placeInBody(thrown.param) ?? place?.(thrown.param) ?? thrown.param;
-  if (param === thrown.param) return thrown;
-  return rewordError(thrown, { message: thrown.message.replaceAll(thrown.param, param), param });
+/** Returns a vendor's own response as the caller gets it; undefined where the dialect writes the canonical one. */
+function nativeBody({ native, passes }: DialectDefinition, body: unknown, client: InboundChat): unknown {
+  if (body === undefined) return undefined;
+  return native ? native.write(body, client) : passes ? body : undefined;
 }
 
 /**
  * Streams to the caller. While the provider is silent, the stream starts with a keep-alive, so that proxies keep the connection. A
  * target that then fails can still be replaced, because no part of a response was sent.
  */
-async function respondStream(
-  deps: CallDeps,
-  ctx: RouteContext,
-  conversation: Conversation,
-  keepAliveMs: number,
-): Promise<void> {
-  const { dialect, context, callInput, owner } = conversation;
+async function respondStream(deps: CallDeps, ctx: RouteContext, client: InboundChat, call: Call): Promise<void> {
+  const { owner, value: dialect } = client.format;
   const { signal, requestId } = ctx.state;
-  let written: FrameWriter = ofChunks(dialect.stream(context));
+  let written: FrameWriter = ofChunks(dialect.stream(client));
   const { contentType, keepAlive = dialect.keepAlive } = written;
-  const writer = createSseWriter(ctx.res, {
-    keepAliveMs,
+  const writer = openEventStream(ctx, {
     keepAlive,
-    signal,
     ...(contentType !== undefined && { headers: { 'content-type': contentType } }),
   });
-  const silence = setTimeout(() => {
-    openStream(ctx, writer, {});
-    writer.write(keepAlive);
-  }, keepAliveMs);
   let stream: ChatStream | undefined;
   try {
-    stream = await streamChat(deps, callInput).finally(() => clearTimeout(silence));
-    conversation.responder = stream.call.record.target;
-    if (dialect.native && stream.call.record.lane === 'native' && callInput.ingress?.patch)
-      written = ofEvents(dialect.native.stream(context));
-    openStream(ctx, writer, stream.headers());
-    const { record } = stream.call;
+    stream = await streamChat(deps, call);
+    client.respondFrom(call.record.target);
+    if (dialect.native && call.record.lane === 'native') written = ofEvents(dialect.native.stream(client));
+    if (!writer.started) ctx.set(responseHeaders(call));
+    writer.start();
     let resumedAt: Target | undefined;
     for await (const batch of stream.batches) {
-      if (record.resumedAt !== resumedAt) {
-        resumedAt = record.resumedAt;
-        if (contentType === undefined && resumedAt) writer.write(toldResumed(resumedAt));
+      if (call.record.resumedAt !== resumedAt) {
+        resumedAt = call.record.resumedAt;
+        if (contentType === undefined && resumedAt) writer.write(resumedMessage(resumedAt));
       }
       if (!writer.write(written.write(batch))) await writer.drained();
       if (writer.closed) return;
@@ -375,12 +216,11 @@ async function respondStream(
     const last = written.end();
     const response = dialect.remember && written.response?.();
     // Runs before the last frame: the next request may refer to this response at once.
-    if (response !== undefined)
-      await runAs(owner, () => dialect.remember?.(response, context, callInput.caller.principal));
+    if (response !== undefined) await runAs(owner, () => dialect.remember?.(response, client, call.principal));
     writer.write(last);
     writer.end();
   } catch (thrown) {
-    const error = atCallersPlace(thrown, conversation);
+    const error = client.locate(thrown);
     if (!writer.started) throw error;
     if (!isGatewayError(error) && !signal.aborted)
       deps.log.error({ request_id: requestId, plugin: ownerOf(error) ?? owner, err: error }, 'internal error');
@@ -392,7 +232,7 @@ async function respondStream(
 }
 
 /** Returns a comment, which clients of event streams ignore. */
-function toldResumed(target: Target): string {
+function resumedMessage(target: Target): string {
   return `: stream interrupted; resumed by ${nameOf(target).replace(/[^\x20-\x7e]/g, '?')}\n\n`;
 }
 
@@ -404,8 +244,13 @@ interface FrameWriter extends Omit<DialectStream, 'push'> {
 function ofChunks(stream: DialectStream): FrameWriter {
   return {
     ...endsOf(stream),
-    write({ chunks }) {
+    write({ chunks, events }) {
       let frames = '';
+      if (events.length > 0 && stream.pass) {
+        const usage = chunks[0]?.usage ?? undefined;
+        for (const event of events) frames += stream.pass(event, usage);
+        return frames;
+      }
       for (const chunk of chunks) frames += stream.push(chunk);
       return frames;
     },
@@ -428,24 +273,16 @@ function endsOf(stream: Omit<DialectStream, 'push'>): Omit<DialectStream, 'push'
   };
 }
 
-function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers: Record<string, string>): void {
-  if (writer.started) return;
-  ctx.respond = false;
-  ctx.status = 200;
-  ctx.set(headers);
-  writer.start();
-}
-
 /** Responds with the number of input tokens of a request, in the client's own format. */
-async function respondCount(counter: Counter, ctx: RouteContext, conversation: Conversation): Promise<void> {
-  const { dialect, context, callInput } = conversation;
+async function respondCount(countTokens: Counter, ctx: RouteContext, client: InboundChat, call: Call): Promise<void> {
   try {
-    const { count, headers } = await counter(callInput, context.input.body);
+    const { inputTokens, estimated } = await countTokens(call);
     ctx.status = 200;
-    ctx.set(headers);
+    ctx.set(responseHeaders(call));
+    if (estimated) ctx.set('x-tollgate-estimated', 'true');
     ctx.type = 'application/json; charset=utf-8';
-    ctx.body = JSON.stringify(dialect.count?.(count.inputTokens, context));
+    ctx.body = JSON.stringify(client.format.value.count?.(inputTokens, client));
   } catch (thrown) {
-    throw atCallersPlace(thrown, conversation);
+    throw client.locate(thrown);
   }
 }

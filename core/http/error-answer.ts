@@ -4,7 +4,7 @@ import type { ErrorObject } from 'ajv';
 import type Koa from 'koa';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../../contract/errors.ts';
 import type { Log } from '../../contract/plugin.ts';
-import { createId } from '../calls/call.ts';
+import { createId } from '../calls/ids.ts';
 import { ownerOf } from '../plugins/attribution.ts';
 import { withoutCredentials } from './authenticate.ts';
 import type { RequestState } from './lifecycle.ts';
@@ -166,9 +166,12 @@ export function endWithResponse(
 function clientError(code: string | undefined): GatewayError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new GatewayError('headers_too_large', 'The request headers are over 16 KiB.');
+      return new GatewayError(
+        'headers_too_large',
+        'The request headers are over 16 KiB. Send fewer or shorter headers.',
+      );
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new GatewayError('request_timeout', 'The request did not arrive in time.');
+      return new GatewayError('request_timeout', 'The request did not arrive in time. Send it again.');
     default:
       return new GatewayError('invalid_request', 'This is not a valid HTTP/1.1 request.');
   }

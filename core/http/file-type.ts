@@ -1,17 +1,31 @@
 /** Media types of uploaded files, by file name extension. Sources: https://www.iana.org/assignments/media-types, https://platform.openai.com/docs/guides/speech-to-text */
 const TYPES: Readonly<Record<string, string>> = Object.freeze({
-  ...{ wav: 'audio/wav', mp3: 'audio/mpeg', mpga: 'audio/mpeg', mpeg: 'audio/mpeg', flac: 'audio/flac' },
-  ...{ ogg: 'audio/ogg', oga: 'audio/ogg', opus: 'audio/ogg', webm: 'audio/webm', m4a: 'audio/mp4', aac: 'audio/aac' },
-  ...{
-    mp4: 'video/mp4',
-    png: 'image/png',
-    jpg: 'image/jpeg',
-    jpeg: 'image/jpeg',
-    webp: 'image/webp',
-    gif: 'image/gif',
-  },
-  ...{ avif: 'image/avif', heic: 'image/heic', pdf: 'application/pdf', txt: 'text/plain', md: 'text/markdown' },
-  ...{ csv: 'text/csv', html: 'text/html', json: 'application/json', jsonl: 'application/jsonl' },
+  wav: 'audio/wav',
+  mp3: 'audio/mpeg',
+  mpga: 'audio/mpeg',
+  mpeg: 'audio/mpeg',
+  flac: 'audio/flac',
+  ogg: 'audio/ogg',
+  oga: 'audio/ogg',
+  opus: 'audio/ogg',
+  webm: 'audio/webm',
+  m4a: 'audio/mp4',
+  aac: 'audio/aac',
+  mp4: 'video/mp4',
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  avif: 'image/avif',
+  heic: 'image/heic',
+  pdf: 'application/pdf',
+  txt: 'text/plain',
+  md: 'text/markdown',
+  csv: 'text/csv',
+  html: 'text/html',
+  json: 'application/json',
+  jsonl: 'application/jsonl',
 });
 
 /** Extension of each type: the first in the table; these types have other names as well. */
@@ -21,8 +35,16 @@ const EXTENSIONS: Readonly<Record<string, string>> = Object.freeze({
       .map(([extension, type]) => [type, extension])
       .reverse(),
   ),
-  ...{ 'audio/x-wav': 'wav', 'audio/wave': 'wav', 'audio/vnd.wave': 'wav', 'audio/mp3': 'mp3', 'audio/x-m4a': 'm4a' },
-  ...{ 'audio/m4a': 'm4a', 'audio/x-flac': 'flac', 'audio/opus': 'opus', 'video/webm': 'webm', 'image/jpg': 'jpg' },
+  'audio/x-wav': 'wav',
+  'audio/wave': 'wav',
+  'audio/vnd.wave': 'wav',
+  'audio/mp3': 'mp3',
+  'audio/x-m4a': 'm4a',
+  'audio/m4a': 'm4a',
+  'audio/x-flac': 'flac',
+  'audio/opus': 'opus',
+  'video/webm': 'webm',
+  'image/jpg': 'jpg',
 });
 
 /** Number of first bytes that {@link typeOfBytes} needs. */

@@ -2,13 +2,13 @@ import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
-import { type Call, CHAT, type Operation, type Principal } from '../../contract/call.ts';
+import { type Call as CallView, CHAT, type Operation, type Principal, type Target } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { Log } from '../../contract/plugin.ts';
 import type { AccountDocuments, Counters } from '../../contract/store.ts';
 import { steadyNow } from '../../contract/units.ts';
 import { assertAllowed } from '../../models/catalog.ts';
-import type { Destination } from '../calls/call.ts';
+import { Call } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { runCall } from '../calls/run-call.ts';
 import { urlCredentialsOf } from './authenticate.ts';
@@ -17,7 +17,7 @@ import type { RequestState } from './lifecycle.ts';
 
 interface IdempotencyDeps {
   readonly counters: Counters;
-  readonly kept: AccountDocuments;
+  readonly stored: AccountDocuments;
   readonly deps: CallDeps;
   readonly inner: InnerRequests;
   /** Maximum size of a stored response, in bytes. */
@@ -60,7 +60,7 @@ export function createIdempotency(own: IdempotencyDeps): RespondOnce {
     try {
       const response = await inner.post(innerRequest(ctx, body), state);
       const recorded = await passOn(ctx, response, maxBytes);
-      const result = keptOf(ctx, response, recorded, fingerprint);
+      const result = storedResultOf(ctx, response, recorded, fingerprint);
       // Stored before the caller receives the end, so that a following request finds it.
       if (result && isWell(state, recorded))
         await keepResult(own, name, principal, result).catch((err: unknown) =>
@@ -169,23 +169,25 @@ function isWell({ outcomes = [] }: RequestState, { body, isWhole }: Recorded): b
 /** Headers that each response sets again. */
 const NOT_KEPT = /^(?:request-id|server-timing|x-ratelimit-.*|access-control-.*|vary)$/;
 
-function keptOf(
+function storedResultOf(
   ctx: Koa.Context,
   { statusCode = 500, headers }: IncomingMessage,
   { body }: Recorded,
   fingerprint: string,
-): KeptResult | undefined {
+): StoredResult | undefined {
   if (statusCode < 200 || statusCode > 299) return undefined;
-  const kept = Object.entries(copyHeaders(headers)).filter(([name]) => !NOT_KEPT.test(name));
+  const stored = Object.entries(copyHeaders(headers)).filter(([name]) => !NOT_KEPT.test(name));
   const type = ctx.res.getHeader('content-type');
   return {
-    ...{ fingerprint, status: statusCode, calls: (ctx.state as RequestState).outcomes?.map(destinationOf) ?? [] },
-    headers: Object.fromEntries([...kept.map(([name, value]) => [name, String(value)]), ['content-type', type]]),
+    fingerprint,
+    status: statusCode,
+    calls: (ctx.state as RequestState).outcomes?.map(destinationOf) ?? [],
+    headers: Object.fromEntries([...stored.map(([name, value]) => [name, String(value)]), ['content-type', type]]),
     ...(body && { body: body.toString('base64') }),
   };
 }
 
-function destinationOf({ call: { operation, targets, request } }: { readonly call: Call }): KeptCall {
+function destinationOf({ call: { operation, targets, request } }: { readonly call: CallView }): StoredCall {
   const model = 'model' in request && typeof request.model === 'string' ? request.model : '';
   return { operation, targets, requested: model };
 }
@@ -195,20 +197,16 @@ async function checkAgain(
   deps: CallDeps,
   { requestId, session, trace }: RequestState,
   principal: Principal,
-  { calls: [first = UNKNOWN, ...others] = [] }: KeptResult,
+  { calls: [first = UNKNOWN, ...others] = [] }: StoredResult,
 ): Promise<void> {
   for (const { operation, targets, requested } of others)
     assertAllowed(deps.partsOf(operation).catalog, principal, targets, { requested });
-  const { operation, requested: model } = first;
-  const caller = { requestId, principal, session, trace };
-  await runCall(deps, {
-    ...{ operation, caller, stream: false },
-    request: { model, messages: [] },
-    findTargets: () => first,
-  });
+  const { operation, targets, requested } = first;
+  const request = { model: requested, messages: [] };
+  await runCall(deps, new Call(deps, operation, request, { requestId, principal, session, trace, targets, requested }));
 }
 
-function replay(ctx: Koa.Context, { status, headers, body }: KeptResult): void {
+function replay(ctx: Koa.Context, { status, headers, body }: StoredResult): void {
   if (body === undefined)
     throw new GatewayError(
       'conflict',
@@ -224,24 +222,25 @@ function replay(ctx: Koa.Context, { status, headers, body }: KeptResult): void {
 }
 
 /** Stored response. */
-export interface KeptResult {
+export interface StoredResult {
   /** Fingerprint of the request: a different request under the same key is rejected. */
   readonly fingerprint: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Calls of the request; absent in responses stored by an older release. */
-  readonly calls?: readonly KeptCall[];
+  readonly calls?: readonly StoredCall[];
   /** Base64; absent if the response exceeds the maximum size. */
   readonly body?: string | undefined;
 }
 
 /** Call of a stored response. */
-interface KeptCall extends Destination {
+interface StoredCall {
   readonly operation: Operation;
+  readonly targets: readonly Target[];
   readonly requested: string;
 }
 
-const UNKNOWN: KeptCall = Object.freeze({ operation: CHAT, targets: [], requested: '' });
+const UNKNOWN: StoredCall = Object.freeze({ operation: CHAT, targets: [], requested: '' });
 
 /** Time until the keys of a crashed gateway are released; a running gateway renews them. */
 const LEASE_MS = 60_000;
@@ -250,8 +249,12 @@ const RENEW_MS = 20_000;
 /** Retry delay for a caller while the first request runs. */
 const RETRY_MS = 1000;
 
-async function findKept({ kept }: IdempotencyDeps, name: string, fingerprint: string): Promise<KeptResult | undefined> {
-  const found = await kept.get<KeptResult>(name);
+async function findStored(
+  { stored }: IdempotencyDeps,
+  name: string,
+  fingerprint: string,
+): Promise<StoredResult | undefined> {
+  const found = await stored.get<StoredResult>(name);
   if (!found || found.fingerprint === fingerprint) return found;
   throw new GatewayError(
     'conflict',
@@ -262,12 +265,13 @@ async function findKept({ kept }: IdempotencyDeps, name: string, fingerprint: st
 
 /** Stores the completion even if the response is too large to store. */
 async function keepResult(
-  { kept, keepForMs }: IdempotencyDeps,
+  { stored, keepForMs }: IdempotencyDeps,
   name: string,
   { account }: Principal,
-  { body, ...rest }: KeptResult,
+  { body, ...rest }: StoredResult,
 ): Promise<void> {
-  if (!(await kept.set(account, name, { ...rest, body }, keepForMs))) await kept.set(account, name, rest, keepForMs);
+  if (!(await stored.set(account, name, { ...rest, body }, keepForMs)))
+    await stored.set(account, name, rest, keepForMs);
 }
 
 /**
@@ -278,9 +282,9 @@ async function openKey(
   own: IdempotencyDeps,
   name: string,
   fingerprint: string,
-): Promise<KeptResult | (() => Promise<void>)> {
+): Promise<StoredResult | (() => Promise<void>)> {
   const { counters } = own;
-  const known = await findKept(own, name, fingerprint);
+  const known = await findStored(own, name, fingerprint);
   if (known) return known;
   const holder = randomUUID();
   const lease = (): Promise<boolean> => counters.lease(name, holder, 1, LEASE_MS, steadyNow());
@@ -293,10 +297,10 @@ async function openKey(
   };
   try {
     // The first request may have ended between the two checks.
-    const kept = await findKept(own, name, fingerprint);
-    if (!kept) return release;
+    const stored = await findStored(own, name, fingerprint);
+    if (!stored) return release;
     await release();
-    return kept;
+    return stored;
   } catch (error) {
     await release();
     throw error;

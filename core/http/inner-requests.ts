@@ -108,7 +108,11 @@ export async function injectRequest(server: Server, incoming: Request): Promise<
   const { pathname, search, host } = new URL(incoming.url);
   const body = incoming.body ? Buffer.from(await incoming.arrayBuffer()) : undefined;
   const response = await sendLocally(server, {
-    ...{ method: incoming.method, path: pathname + search, signal: incoming.signal, address: '127.0.0.1', body },
+    method: incoming.method,
+    path: pathname + search,
+    signal: incoming.signal,
+    address: '127.0.0.1',
+    body,
     headers: { host, ...Object.fromEntries(incoming.headers), ...(body && { 'content-length': body.length }) },
   });
   const headers = new Headers();

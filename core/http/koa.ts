@@ -10,9 +10,10 @@ import { deepFreeze, isObject } from '../../contract/json.ts';
 import type { Log, Route, RouteContext } from '../../contract/plugin.ts';
 import type { ErrorNote, RefusalWatcher } from '../../contract/route.ts';
 import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../../contract/units.ts';
-import { readTrace, requestIdOf } from '../calls/call.ts';
-import { CORE, runOwned } from '../plugins/attribution.ts';
-import { type CompileRoute, createRouteCompiler, type Owned, type RequestSchemas } from '../plugins/registry.ts';
+import { requestIdOf } from '../calls/ids.ts';
+import { readTrace } from '../calls/trace.ts';
+import { CORE, runAttributed } from '../plugins/attribution.ts';
+import { type Attributed, type CompileRoute, createRouteCompiler, type RequestSchemas } from '../plugins/registry.ts';
 import {
   type Authentication,
   createAuthenticator,
@@ -68,6 +69,8 @@ interface KoaDeps {
   readonly inner?: InnerRequests;
   /** Returns whether a possible credential in a URL parameter is one, if no dialect accepts it. */
   readonly isUrlCredential?: (credential: UrlCredential) => boolean;
+  /** Idle time of an event stream before a keep-alive; default: that of the writer. */
+  readonly sseKeepAliveMs?: number | undefined;
   /** Runs at the end of each response, before all other listeners. */
   readonly onClosed?: (() => void) | undefined;
   /** Returns the plugin of an unattributed error. */
@@ -77,7 +80,7 @@ interface KoaDeps {
 /** Creates the Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps): Koa {
   const { lifecycle, log, cors: crossOrigin = { origins: [] }, trustProxy = 0, inner, onClosed } = deps;
-  const { probes, errorNotes, paths } = deps;
+  const { probes, errorNotes, paths, sseKeepAliveMs } = deps;
   const { findOwner = () => undefined, prefixes = createDialectPrefixes([]), isUrlCredential = () => true } = deps;
   const app = new Koa();
   app.proxy = false;
@@ -91,6 +94,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     const requestId = requestIdOf(req.headers['x-request-id']);
     const state = new RequestState(requestId, clientAddress(req, trustProxy), inner?.outer.get(req.socket));
     state.inner = inner;
+    state.sseKeepAliveMs = sseKeepAliveMs;
     if (onClosed) state.onClosed(onClosed);
     if (res.closed) state.close();
     else res.once('close', state.close);
@@ -109,8 +113,9 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
       state.errorNote = errorNotes?.get(path.toLowerCase());
       cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
       if (AMBIGUOUS.test(req.url ?? ''))
-        throw new GatewayError('invalid_request', 'The path of a URL must not hold "#" or "\\"; write %23 or %5C.');
-      if (meant && paths && (meant.isSure || !paths.isKnown(path)) && paths.isForModels(meant.path)) {
+        throw new GatewayError('invalid_request', 'The path of a URL must not contain "#" or "\\"; write %23 or %5C.');
+      // A header decides between formats, also where this one has no route: another format's route is not what the client means.
+      if (meant && paths && (meant.isSure || (!paths.isKnown(path) && paths.isForModels(meant.path)))) {
         state.alias = { path, model: meant.model };
         ctx.path = meant.path;
       } else if (path !== ctx.path && paths?.isForModels(path)) ctx.path = path;
@@ -119,6 +124,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
         throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
       await next();
     } catch (thrown) {
+      if (state.route === undefined) state.dialect ??= prefixes.dialectOfClient(ctx.headers);
       answerError(ctx, thrown, log, findOwner);
     }
     state.isServed = true;
@@ -147,7 +153,7 @@ function answerLateErrors(app: Koa, log: Log): void {
 }
 
 export interface RouterDeps extends Authentication {
-  readonly routes: readonly Owned<Route>[];
+  readonly routes: readonly Attributed<Route>[];
   /** Compiles the routes' schemas. */
   readonly requests: RequestSchemas;
   /** Tags that requests may name; default: none. */
@@ -174,17 +180,19 @@ type Handler = (ctx: Koa.Context) => Promise<void>;
 
 /** Creates one middleware for all routes; the first registered wins. Throws a PluginError for an invalid route. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
-  const router = new Router({ strict: true, sensitive: true });
   const compile = createRouteCompiler(deps.requests);
   const memory = deps.memory ?? createMemory();
   const index = new RouteIndex<Handler>();
+  const all: { readonly route: Route; readonly handler: Handler }[] = [];
   /** Routes that need pattern matching, with their position among all. */
   const patterns: { readonly order: number; readonly method: string; readonly path: RegExp }[] = [];
   for (const [order, { owner, value: route }] of deps.routes.entries()) {
     const handle = createHandler(deps, memory, compile, owner, route);
     const handler = route.role === 'admin' ? tellRefused(handle, deps.refusalWatchers) : handle;
-    const layer = router.register(route.path, [route.method], handler);
-    if (!index.add(route.method, route.path, order, handler) && 'regexp' in layer && layer.regexp instanceof RegExp)
+    all.push({ route, handler });
+    if (index.add(route.method, route.path, order, handler)) continue;
+    const layer = newRouter().register(route.path, [route.method], handler);
+    if ('regexp' in layer && layer.regexp instanceof RegExp)
       patterns.push({ order, method: route.method, path: layer.regexp });
   }
   /** Returns whether an earlier route matches as well. */
@@ -195,19 +203,28 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
     }
     return false;
   };
-  const dispatch = router.routes();
+  const createDispatch = (): ReturnType<Router['routes']> => {
+    const router = newRouter();
+    for (const { route, handler } of all) router.register(route.path, [route.method], handler);
+    return router.routes();
+  };
+  let dispatch: ReturnType<Router['routes']> | undefined;
   return (ctx) => {
     const found = index.find(ctx.method, ctx.path);
     if (found && !isBehind(found.order, ctx)) {
       ctx['params'] = found.params;
       return found.handler(ctx);
     }
+    // Compiling a pattern for each route takes a fifth of the time of a start, and few requests need one.
+    dispatch ??= createDispatch();
     return dispatch(ctx as RouterContext, async () => {
       // Handlers never call next, so next means that no route matched.
       throw unmatched(ctx as RouterContext, deps.paths);
     });
   };
 }
+
+const newRouter = (): Router => new Router({ strict: true, sensitive: true });
 
 /** Reports rejected callers to the watchers. */
 function tellRefused(handle: Handler, watchers: RouterDeps['refusalWatchers'] = []): Handler {
@@ -232,7 +249,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const shape = dialect && shapeOf(dialect);
   // Core handles the routes of dialects itself.
   const handle: Route['handler'] =
-    owner === CORE || dialect ? route.handler : (ctx) => runOwned(owner, () => route.handler(ctx));
+    owner === CORE || dialect ? route.handler : (ctx) => runAttributed(owner, () => route.handler(ctx));
   return async (ctx) => {
     const state = ctx.state as RequestState;
     state.route = label;
@@ -309,8 +326,10 @@ function withRequestTags(
   const sent = headers[TAG_HEADER];
   // Routes without model calls book nothing.
   if (sent === undefined || role === 'admin' || !auth.includes('key')) return principal;
-  const tags = readTags(String(sent), principal.tags ?? [], rules);
-  return tags.length === 0 ? principal : Object.freeze({ ...principal, tags });
+  const { tags: own = [] } = principal;
+  const tags = readTags(String(sent), own, rules);
+  if (tags.length === own.length) return principal;
+  return Object.freeze({ ...principal, tags, requestTags: Object.freeze(tags.slice(own.length)) });
 }
 
 /** Returns the tags of a header after those of the key or token; throws a 400 for invalid ones. */
@@ -354,7 +373,7 @@ function wrong({ errors }: ValidateFunction, value: unknown, where?: 'query'): G
 
 /** Returns the error for an unmatched request: 405 if its path has other methods, else 404. */
 function unmatched(ctx: RouterContext, paths: Paths | undefined): GatewayError {
-  const sent = `${paths?.basePath ?? ''}${ctx.path}`;
+  const sent = `${paths?.basePath ?? ''}${(ctx.state as RequestState).alias?.path ?? ctx.path}`;
   const path = sent.length > 200 ? `${sent.slice(0, 197)}…` : sent;
   const methods = [...new Set(ctx.matched?.flatMap((layer) => layer.methods))].sort().join(', ');
   const hint = paths?.hint(ctx.method, ctx.path, methods !== '');

@@ -89,7 +89,7 @@ export class Lifecycle {
   draining = false;
   readonly #running = new LinkedList<RunningResponse>();
   /** Responses that a drain does not wait for. */
-  readonly #endless = new LinkedList<RunningResponse>();
+  readonly #unbounded = new LinkedList<RunningResponse>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
@@ -102,7 +102,7 @@ export class Lifecycle {
     const { controller } = running;
     if (this.#expired || (isEndless && this.draining)) controller.abort(SHUTDOWN);
     else if (response.destroyed || response.socket?.destroyed) controller.abort();
-    const list = isEndless ? this.#endless : this.#running;
+    const list = isEndless ? this.#unbounded : this.#running;
     list.add(running);
     onClosed(() => {
       list.remove(running);
@@ -121,7 +121,7 @@ export class Lifecycle {
     const { delayMs, deadlineMs, sockets = [], listener = { close: closeOwnPort } } = options;
     this.phase = 'draining';
     this.draining = true;
-    for (const { controller } of this.#endless.toArray()) controller.abort(SHUTDOWN);
+    for (const { controller } of this.#unbounded.toArray()) controller.abort(SHUTDOWN);
     if (delayMs > 0) {
       // For connections whose response started before the drain and had no `connection: close`.
       server.keepAliveTimeout = Math.min(IDLE_MS, delayMs);
@@ -144,7 +144,7 @@ export class Lifecycle {
 
   #expire(): void {
     this.#expired = true;
-    for (const list of [this.#running, this.#endless])
+    for (const list of [this.#running, this.#unbounded])
       for (const { controller } of list.toArray()) controller.abort(SHUTDOWN);
   }
 }
@@ -210,6 +210,8 @@ export class RequestState {
   hold: Hold | undefined;
   /** Fires when the caller disconnects or the gateway drains. Set once a route was found and its caller authenticated. */
   signal: AbortSignal | undefined;
+  /** Silence of an event stream after which a keep-alive is sent. */
+  sseKeepAliveMs: number | undefined;
   /** Error of the response. */
   error: GatewayError | undefined;
   /** Results of the calls for this request. */

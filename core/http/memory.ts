@@ -195,7 +195,7 @@ class RequestHold implements Hold {
 }
 
 /** Cached answer whether an owner has concurrent others. */
-interface Beside {
+interface OthersCheck {
   /** Last count of {@link hasOthers}. */
   changes: number;
 }
@@ -203,14 +203,14 @@ interface Beside {
 const countChanges = (pools: readonly Pool[]): number => pools.reduce((sum, { changes }) => sum + changes, 0);
 
 /** Returns whether others have requests, or had some since the last check. */
-function hasOthers(pools: readonly Pool[], owner: string, beside: Beside): boolean {
-  const before = beside.changes;
-  beside.changes = countChanges(pools);
-  return beside.changes !== before || pools.some((pool) => pool.hasOthers(owner));
+function hasOthers(pools: readonly Pool[], owner: string, check: OthersCheck): boolean {
+  const before = check.changes;
+  check.changes = countChanges(pools);
+  return check.changes !== before || pools.some((pool) => pool.hasOthers(owner));
 }
 
 /** Requests of an owner that wait for earlier ones to start. */
-interface Line extends Beside {
+interface Line extends OthersCheck {
   readonly waiting: (() => void)[];
   othersUntilMs: number;
 }
@@ -253,7 +253,7 @@ function createLines(
 }
 
 /** Bodies of an owner that wait or pause. */
-interface Queue extends Beside {
+interface Queue extends OthersCheck {
   /** Resolves when the next one may be parsed. */
   free: Promise<void>;
   /** Total bytes of waiting and pausing bodies. */

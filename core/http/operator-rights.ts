@@ -3,6 +3,7 @@ import type { Principal } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { Route } from '../../contract/route.ts';
 import { hasScope } from '../../contract/scopes.ts';
+import { maxEntries } from '../../contract/units.ts';
 
 /** Scopes and rate limits of operator routes. */
 
@@ -28,7 +29,7 @@ export type CountAdmin = (principal: Principal) => void;
 
 /** Counts in this process: operators need target states even if the store is down. */
 export function createAdminRate(): CountAdmin {
-  const windows = new LRUCache<string, { readonly until: number; sent: number }>({ max: MAX_OPERATORS });
+  const windows = new LRUCache<string, { readonly until: number; sent: number }>(maxEntries(MAX_OPERATORS));
   return ({ userId, keyId }) => {
     const now = Date.now();
     const key = keyId ?? `user ${userId}`;

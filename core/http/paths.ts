@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import type { Route } from '../../contract/plugin.ts';
 import { openApiPath } from '../../openapi/document.ts';
+import { adviseOnPath } from './known-paths.ts';
 import { normalisePath } from './lifecycle.ts';
 
 /** Matching of paths that differ from those of routes. */
@@ -31,21 +32,21 @@ const BASE = /^\/(?:api\/core\/:\w+|[^/]+)/;
 
 /** Compiles the paths of all routes, ignoring case. */
 export function createPaths(routes: readonly Route[], callsModels: (route: Route) => boolean, basePath = ''): Paths {
-  const all = new Router();
-  const models = new Router();
   const hidden = new Set<unknown>();
   const exact = new Set<unknown>();
   const bases = new Set<string>(['']);
+  const forModels: Route[] = [];
   for (const route of routes) {
-    const { method, path, role } = route;
-    all.register(path, [method], nothing);
+    const { path, role } = route;
     if (role === 'admin' || path.startsWith(OF_OPERATORS)) hidden.add(path);
     if (callsModels(route)) {
-      models.register(path, [method], nothing);
+      forModels.push(route);
       const base = BASE.exec(path)?.[0] ?? '';
       if (!base.includes(':')) bases.add(base);
     } else exact.add(path);
   }
+  const all = compileOnce(routes);
+  const models = compileOnce(forModels);
   /** Finds the first route that may be suggested, by path and optionally by method. */
   const find = (router: Router, path: string, method: string | undefined): string | undefined => {
     const matched = router.match(path, method ?? '');
@@ -60,7 +61,7 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
     for (let at = 0; at < parts.length; at += 1) {
       const end = `/${parts.slice(at).join('/')}`;
       for (const base of [...ofProvider, ...bases]) {
-        const found = find(models, normalisePath(base + end), method);
+        const found = find(models(), normalisePath(base + end), method);
         if (found !== undefined) return found;
       }
     }
@@ -69,21 +70,36 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
   return {
     basePath,
     isForModels(path) {
-      const { path: matched } = all.match(path, '');
+      const { path: matched } = all().match(path, '');
       return matched.length > 0 && matched.every((layer) => !exact.has(layer.path));
     },
-    isKnown: (path) => all.match(path, '').path.length > 0,
+    isKnown: (path) => all().match(path, '').path.length > 0,
     hint(method, path, isKnown) {
       if (path.length > MAX_LENGTH) return undefined;
       const sent = normalisePath(path);
+      // A method after a model, such as `:predict`, has the path of the model itself.
+      const isServed = !/:[a-z]+$/i.test(sent) && (isKnown || find(all(), sent, undefined) !== undefined);
+      const advice = isServed ? undefined : adviseOnPath(sent, basePath);
+      if (advice !== undefined) return advice;
       for (const wanted of isKnown ? [method] : [method, undefined]) {
-        const spelled = find(all, sent, wanted);
+        const spelled = find(all(), sent, wanted);
         if (spelled !== undefined) return `Did you mean ${basePath}${openApiPath(spelled)}?`;
         const meant = findEnd(sent, wanted);
         if (meant !== undefined) return `Did you mean ${basePath}${openApiPath(meant)}? ${sayBase(meant, basePath)}`;
       }
       return undefined;
     },
+  };
+}
+
+/** Returns a router of these routes, compiled when it is first needed: paths that match a route exactly need none. */
+function compileOnce(routes: readonly Route[]): () => Router {
+  let router: Router | undefined;
+  return () => {
+    if (router) return router;
+    router = new Router();
+    for (const { method, path } of routes) router.register(path, [method], nothing);
+    return router;
   };
 }
 

@@ -8,6 +8,7 @@ import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 import { type BodyShape, takeBody } from '../../contract/facts.ts';
 import { type JsonBounds, measureJson, tooDeep } from '../../contract/json.ts';
 import type { FormLimits, UploadedFile } from '../../contract/plugin.ts';
+import { decompress, decompressorOf, type OpenDecompressor } from './decompress.ts';
 import { isSpecificType, SNIFFED_BYTES, typeOfBytes, typeOfName, withExtension } from './file-type.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, QUEUED_BYTES } from './memory.ts';
 
@@ -79,7 +80,7 @@ export class RequestBody {
   }
 
   /**
-   * Returns the body as JSON: `application/json` (UTF-8, uncompressed), at most `maxBytes`, strict JSON. Rejects as {@link bytes}
+   * Returns the body as JSON: `application/json` (UTF-8), at most `maxBytes` when decompressed, strict JSON. Rejects as {@link bytes}
    * does, and with `unsupported_media_type` or `invalid_json`.
    */
   async json({ shape, ...bounds }: JsonOptions = {}): Promise<JsonBody> {
@@ -91,10 +92,10 @@ export class RequestBody {
     const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
       throw wrongMedia('The charset of the content-type must be utf-8 or missing.');
-    if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
-      throw wrongMedia('Compressed bodies are not accepted. Send the body without a content-encoding.');
-    const bytes = await this.bytes();
-    if (bytes.length === 0) return EMPTY;
+    const decompressor = encoding === undefined ? undefined : decompressorOf(encoding.trim().toLowerCase());
+    const sent = await this.bytes();
+    if (sent.length === 0) return EMPTY;
+    const bytes = decompressor ? await this.#decompress(sent, decompressor) : sent;
     const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
     if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
     const turn = memory?.turn(raw.length, hold);
@@ -104,6 +105,12 @@ export class RequestBody {
       value: parseBody(raw, { ...BODY_BOUNDS, ...bounds }, hold && ((bytes) => hold.grow(bytes)), shape),
       empty: false,
     };
+  }
+
+  #decompress(bytes: Buffer, open: OpenDecompressor): Promise<Buffer> {
+    const { maxBytes, hold } = this.#options;
+    const grow = (more: number): void => hold?.grow(more * HEAP_PER_BYTE);
+    return decompress(bytes, open, { maxBytes, grow, tooLarge: () => tooLarge(maxBytes) });
   }
 }
 
@@ -214,7 +221,10 @@ class Chunks {
 }
 
 function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('request_too_large', `The body is larger than the limit of ${formatBytes(maxBytes)}.`);
+  return new GatewayError(
+    'request_too_large',
+    `The body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller request.`,
+  );
 }
 
 function formatBytes(bytes: number): string {

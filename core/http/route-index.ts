@@ -102,7 +102,7 @@ export class RouteIndex<H> {
     if (!found) return undefined;
     const { order, handler, names } = found;
     const params: Record<string, string> = {};
-    for (const [at, name] of names.entries()) params[name] = decoded(foundValues[at] ?? '');
+    for (let at = 0; at < names.length; at += 1) params[names[at] ?? ''] = decoded(foundValues[at] ?? '');
     return { order, handler, params: Object.freeze(params) };
   }
 }

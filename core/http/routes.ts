@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import type { Principal } from '../../contract/call.ts';
 import type { DialectDefinition, DialectModels, ListedModel } from '../../contract/dialect.ts';
 import { GatewayError } from '../../contract/errors.ts';
@@ -9,8 +12,8 @@ import type { Route, RouteContext } from '../../contract/plugin.ts';
 import { type Aliases, type Catalog, listModels, listModelsOf } from '../../models/catalog.ts';
 import { openAiModel } from '../../models/model-table.ts';
 import { docsRoutes } from '../../openapi/docs-pages.ts';
-import { callOwned } from '../plugins/attribution.ts';
-import type { Owned } from '../plugins/registry.ts';
+import { callAttributed } from '../plugins/attribution.ts';
+import type { Attributed } from '../plugins/registry.ts';
 import { dialectOfList, MODELS_PATH } from './authenticate.ts';
 import type { Phase } from './lifecycle.ts';
 
@@ -115,12 +118,37 @@ function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
       summary: 'OpenAPI document',
       auth: 'none',
       responses: { 200: { description: 'OpenAPI 3.1.', contentType: 'application/json' } },
-      handler(ctx) {
-        ctx.type = 'application/json; charset=utf-8';
-        ctx.body = deps.openApi();
-      },
+      handler: createDocumentHandler(deps.openApi),
     },
   ];
+}
+
+const compress = promisify(gzip);
+
+/** Serves a JSON document that is public and large: compressed once, cached for a moment, and not sent again to a client that has it. */
+function createDocumentHandler(read: () => string): Route['handler'] {
+  let etag: string | undefined;
+  let zipped: Promise<Buffer> | undefined;
+  return async (ctx) => {
+    const text = read();
+    etag ??= `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
+    ctx.set({ etag, 'cache-control': 'public, max-age=60' });
+    ctx.vary('accept-encoding');
+    ctx.type = 'application/json; charset=utf-8';
+    // Fresh responses need a status of success.
+    ctx.status = 200;
+    if (ctx.fresh) {
+      ctx.status = 304;
+      return;
+    }
+    if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') {
+      ctx.body = text;
+      return;
+    }
+    zipped ??= compress(text);
+    ctx.set('content-encoding', 'gzip');
+    ctx.body = await zipped;
+  };
 }
 
 /** Consecutive failed calls after which a plugin is reported. */
@@ -156,7 +184,7 @@ const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
 interface ModelRouteDeps {
   readonly catalog: Catalog;
   readonly aliases: Aliases;
-  readonly dialects: readonly Owned<DialectDefinition>[];
+  readonly dialects: readonly Attributed<DialectDefinition>[];
   readonly planOf: PlanFinder;
   /** Unix seconds: the gateway's start, because vendors' lists have no creation time. */
   readonly created: number;
@@ -255,11 +283,11 @@ function dialectLists(
     list: async (ctx) => {
       const rows = await read(ctx);
       const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
-      return callOwned(owner, () => models.list(rows, query));
+      return callAttributed(owner, () => models.list(rows, query));
     },
     one: async (ctx) => {
       const row = findModel(await read(ctx), ctx);
-      return callOwned(owner, () => models.one(row));
+      return callAttributed(owner, () => models.one(row));
     },
   };
 }

@@ -9,10 +9,11 @@ import type { Plugin, Route, UpgradeHandler } from '../../contract/plugin.ts';
 import type { Provider } from '../../contract/provider.ts';
 import { createOpenApi } from '../../openapi/document.ts';
 import type { Generation } from '../calls/generation.ts';
-import { CORE, runAs, runningPlugin, runOwned } from '../plugins/attribution.ts';
+import { CORE, runAs, runAttributed, runningPlugin } from '../plugins/attribution.ts';
 import { describeStore } from '../plugins/gather.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
-import type { Owned } from '../plugins/registry.ts';
+import { redactText } from '../plugins/plugin-secrets.ts';
+import type { Attributed } from '../plugins/registry.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
 import {
   type Authentication,
@@ -63,14 +64,19 @@ export function serveGeneration(
   const { server } = generation.loaded.config;
   const owned = [...registry.dialects.values()];
   const spoken = owned.map(({ value }) => value);
-  const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs, requests);
+  const dialects = createDialectRoutes(owned, deps, requests);
   generation.services.draft = dialects.draft;
   let [openApi, openApiText]: [Schema?, string?] = [];
   const describe = (): Schema =>
     (openApi ??= createOpenApi(routes, schemas, { ...settings, url: url?.() ?? settings.url }, credentials));
   const own = coreRoutes({
-    ...{ catalog, aliases: deps.aliases, dialects: owned, planOf: deps.planOf, basePath: settings.basePath },
-    ...{ phase: () => lifecycle.phase, reloadProblem: generation.gateway.reloadProblem },
+    catalog,
+    aliases: deps.aliases,
+    dialects: owned,
+    planOf: deps.planOf,
+    basePath: settings.basePath,
+    phase: () => lifecycle.phase,
+    reloadProblem: generation.gateway.reloadProblem,
     storeHealth: () => describeStore(foundation.store),
     plugins: () => generation.gateway.plugins(),
     openApi: () => (openApiText ??= JSON.stringify(describe())),
@@ -90,21 +96,37 @@ export function serveGeneration(
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const credentials = knownCredentials(generation.loaded.plugins);
   const authentication = {
-    ...{ authenticate: deps.partsOf('chat').hooks.authenticate, refuseBlocked: generation.refuseBlocked },
+    authenticate: deps.partsOf('chat').hooks.authenticate,
+    refuseBlocked: generation.refuseBlocked,
     ...ownTokens(spoken, deps.partsOf('chat').offers),
-    ...{ credentials, isCredential, failures: createFailedCredentials(server.failedCredentials, foundation.log) },
+    credentials,
+    isCredential,
+    failures: createFailedCredentials(server.failedCredentials, foundation.log),
   };
   const router = createRouter({
-    ...{ routes, requests, lifecycle, memory, countAdmin, paths, tags: settings.tags },
+    routes,
+    requests,
+    lifecycle,
+    memory,
+    countAdmin,
+    paths,
+    tags: settings.tags,
     refusalWatchers: registry.refusalWatchers,
-    ...{ dialectOf: dialects.dialectOf, arrive: deps.partsOf('chat').hooks.arrive },
+    dialectOf: dialects.dialectOf,
+    arrive: deps.partsOf('chat').hooks.arrive,
     ...authentication,
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
   });
   const others = createOthersCode(generation, spoken);
   const koa = createKoa([...others.middleware, router], {
-    ...{ ...server, lifecycle, log: foundation.log, prefixes, paths, inner, onClosed },
+    ...server,
+    lifecycle,
+    log: foundation.log,
+    prefixes,
+    paths,
+    inner,
+    onClosed,
     ...notesOf(routes),
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
@@ -133,7 +155,7 @@ const MODELS = /^\/(?:v1\/|api\/core\/:)/;
 
 /** Returns the paths of all routes; model paths have several spellings. */
 function pathsOf(
-  routes: readonly Owned<Route>[],
+  routes: readonly Attributed<Route>[],
   { dialectOf }: ReturnType<typeof createDialectRoutes>,
   prefixes: ReturnType<typeof createDialectPrefixes>,
   basePath: string,
@@ -148,11 +170,21 @@ function pathsOf(
 }
 
 /** Returns the facts of paths that apply before any middleware: monitoring paths, and error notes. */
-function notesOf(routes: readonly Owned<Route>[]) {
-  const notes = routes.flatMap(({ value: { path, errorNote } }) => (errorNote ? [{ path, errorNote }] : []));
+function notesOf(routes: readonly Attributed<Route>[]) {
+  const notes = routes.flatMap(({ owner, value: { path, errorNote } }) =>
+    errorNote ? [{ path, errorNote: redactNote(owner, errorNote) }] : [],
+  );
   return {
     probes: new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : []))),
     errorNotes: new Map(notes.map(({ path, errorNote }) => [path.toLowerCase(), errorNote])),
+  };
+}
+
+/** Redacts secrets in the notes of a plugin's route. */
+function redactNote(owner: string, errorNote: NonNullable<Route['errorNote']>): typeof errorNote {
+  return (...args) => {
+    const note = errorNote(...args);
+    return note === undefined ? undefined : redactText(owner, note);
   };
 }
 
@@ -160,7 +192,7 @@ function notesOf(routes: readonly Owned<Route>[]) {
 interface OthersCode {
   /** Middleware of all plugins. */
   readonly middleware: readonly Koa.Middleware[];
-  ownUpgrade(found: Owned<UpgradeHandler> | undefined): UpgradeHandler | undefined;
+  ownUpgrade(found: Attributed<UpgradeHandler> | undefined): UpgradeHandler | undefined;
 }
 
 /** Core routes that skip all plugin middleware: a monitor checks the gateway, not a plugin. */
@@ -184,9 +216,9 @@ function createOthersCode({ registry, loaded }: Generation, dialects: readonly D
       const goOn = (): Promise<unknown> => {
         seen.get(ctx.req)?.keepChanges();
         // The following code is not attributed to this plugin: neither its work nor its errors.
-        return runOwned(CORE, next);
+        return runAttributed(CORE, next);
       };
-      return runOwned(owner, () => value(ctx, goOn));
+      return runAttributed(owner, () => value(ctx, goOn));
     };
   });
   return {
@@ -194,10 +226,10 @@ function createOthersCode({ registry, loaded }: Generation, dialects: readonly D
     ownUpgrade: (found) =>
       found &&
       ((upgrade) => {
-        if (!others.has(found.owner)) return runOwned(found.owner, () => found.value(upgrade));
+        if (!others.has(found.owner)) return runAttributed(found.owner, () => found.value(upgrade));
         hideCredentials(upgrade.request, places, isOthers);
         const recheck = () => runAs(CORE, upgrade.recheck);
-        return runOwned(found.owner, () => found.value({ ...upgrade, recheck }));
+        return runAttributed(found.owner, () => found.value({ ...upgrade, recheck }));
       }),
   };
 }
@@ -240,7 +272,7 @@ function createRespondOnce(
   const { keepForMs, maxBytes } = loaded.config.server.idempotency;
   if (keepForMs === 0) return undefined;
   const own = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
-  return createIdempotency({ deps, inner, kept: own.kept(), counters: own.counters, keepForMs, maxBytes, log });
+  return createIdempotency({ deps, inner, stored: own.stored(), counters: own.counters, keepForMs, maxBytes, log });
 }
 
 /** Returns the rules of websocket paths: callers who may POST there may open a websocket. */
@@ -254,7 +286,8 @@ function upgradeRules(
   const { cors, trustProxy } = loaded.config.server;
   const authenticate = createAuthenticator(authentication, { auth: ['key'] });
   return {
-    ...{ origins: cors.origins, trustProxy },
+    origins: cors.origins,
+    trustProxy,
     find(sent) {
       const plain = normalisePath(sent);
       const meant = (paths.isKnown(plain) ? undefined : prefixes.rulesAt(plain).meant?.path) ?? plain;
@@ -302,7 +335,7 @@ function credentialShape(plugins: readonly Plugin[]): (text: string) => boolean 
 
 /** Returns whether a URL parameter is a credential: it has the form of one, or no route has a parameter with this name. */
 function urlCredentials(
-  routes: readonly Owned<Route>[],
+  routes: readonly Attributed<Route>[],
   isCredential: (text: string) => boolean,
 ): (credential: UrlCredential) => boolean {
   const own = new Set(routes.flatMap(({ value: { query } }) => Object.keys(query?.['properties'] ?? {})));

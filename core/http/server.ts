@@ -6,7 +6,7 @@ import { TLSSocket } from 'node:tls';
 import type { TlsConfig } from '../../config/tls.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { Log } from '../../contract/plugin.ts';
-import { requestIdOf } from '../calls/call.ts';
+import { requestIdOf } from '../calls/ids.ts';
 import { answerClientError } from './error-answer.ts';
 import { closeOwnPort, type Listener } from './lifecycle.ts';
 

@@ -6,7 +6,7 @@ import type { DialectDefinition } from '../../contract/dialect.ts';
 import { errorHeaders, GatewayError, toGatewayError } from '../../contract/errors.ts';
 import type { Log } from '../../contract/plugin.ts';
 import type { CallerMemory, UpgradeHandler } from '../../contract/route.ts';
-import { requestIdOf } from '../calls/call.ts';
+import { requestIdOf } from '../calls/ids.ts';
 import { shuttingDown } from '../calls/run-call.ts';
 import { takeProtocolKey } from './authenticate.ts';
 import { endWithResponse } from './error-answer.ts';
@@ -94,7 +94,14 @@ export class Upgrades {
     const principal = await authenticate(request, address);
     const headers = headersOfRequests(request);
     await handler({
-      ...{ request, path, address, principal, stream, head, maxBytes, signal: this.#drain.signal },
+      request,
+      path,
+      address,
+      principal,
+      stream,
+      head,
+      maxBytes,
+      signal: this.#drain.signal,
       memory: memoryOf(memory, principal),
       recheck: () => this.#recheck(request, path, address),
       // Headers as sent: below some paths, others contain credentials.
@@ -168,9 +175,9 @@ function refuseUpgrade(
   dialect: DialectDefinition | undefined,
 ): number {
   const requestId = requestIdOf(request.headers['x-request-id']);
-  const told = dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
-  const status = told.status ?? error.status;
-  endWithResponse(socket, requestId, status, told.body, errorHeaders(error));
+  const reported = dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
+  const status = reported.status ?? error.status;
+  endWithResponse(socket, requestId, status, reported.body, errorHeaders(error));
   return status;
 }
 

@@ -4,6 +4,7 @@ import { placeOfError, writePlace } from '../../config/import-plugin.ts';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 import { freezing } from '../../contract/json.ts';
+import { redactError } from './plugin-secrets.ts';
 
 /** Owner of core's code. */
 export const CORE = 'core';
@@ -21,7 +22,7 @@ const owners = new WeakMap<object, string>();
 export const attribution = { isOn: false };
 
 /** Enables attribution if the configuration has a third-party plugin. */
-export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | 'builtins'>): void {
+export function enableForThirdParties({ config, builtins }: Pick<LoadedConfig, 'config' | 'builtins'>): void {
   const isBuiltin = ({ kind, plugin }: PluginInstance): boolean =>
     builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
   attribution.isOn ||= ![config.store, ...config.instances].every(isBuiltin);
@@ -40,27 +41,29 @@ export function runningPlugin(): string | undefined {
 }
 
 /** Runs code of a plugin and waits for it. Errors that it throws or rejects with are also attributed to it. */
-export async function runOwned<T>(owner: string, run: () => T | Promise<T>): Promise<T> {
+export async function runAttributed<T>(owner: string, run: () => T | Promise<T>): Promise<T> {
   try {
     return await runAs(owner, run);
   } catch (thrown) {
-    throw own(thrown, owner);
+    throw attribute(thrown, owner);
   }
 }
 
 /** Runs a pure function of a plugin, which starts no further work. */
-export function callOwned<T>(owner: string, run: () => T): T {
+export function callAttributed<T>(owner: string, run: () => T): T {
   try {
     return run();
   } catch (thrown) {
-    throw own(thrown, owner);
+    throw attribute(thrown, owner);
   }
 }
 
-/** Attributes a caught error to an owner, unless it has one. Converts other values to an Error. */
-export function own(thrown: unknown, owner: string): unknown {
-  const error = typeof thrown === 'object' && thrown !== null ? thrown : new Error(String(thrown));
-  if (!owners.has(error)) owners.set(error, owner);
+/** Attributes a caught error to an owner, unless it has one. Redacts secrets in it, and converts other values to an Error. */
+export function attribute(thrown: unknown, owner: string): unknown {
+  const isObject = typeof thrown === 'object' && thrown !== null;
+  if (isObject && owners.has(thrown)) return thrown;
+  const error = redactError(owner, isObject ? thrown : new Error(String(thrown)));
+  owners.set(error, owner);
   return error;
 }
 

@@ -21,10 +21,10 @@ import {
   isChatChunk,
   isPromise,
   isSkipped,
-  noteAction,
   observe,
   passFailure,
   queueOf,
+  recordAction,
   recover,
   resultShapes,
   runChain,
@@ -149,7 +149,7 @@ function transform(hook: Steps): Handler {
         const [push, end] = stepsOfTransform(step, checkResult(step, shape, made) as object);
         if (made.observes === true) watching.push(push);
         else {
-          const onChange = (): void => noteAction(hook, call, step, 'changed');
+          const onChange = (): void => recordAction(hook, call, step, 'changed');
           const onFailure = passFailure.bind(undefined, hook, step, call);
           changing.push({ push, end, changes: new StreamChanges(onChange), isOut: false, onFailure });
         }

@@ -1,4 +1,5 @@
-import { type LoadedConfig, orderSetUp } from '../../config/load-config.ts';
+import { LOAD_TIMEOUT_MS, within } from '../../config/deadline.ts';
+import { isBuiltinOwner, type LoadedConfig, orderSetUp } from '../../config/load-config.ts';
 import { createConfigError } from '../../config/problems.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
@@ -8,11 +9,12 @@ import { type Log, OptionError, type Plugin, type WholeApi } from '../../contrac
 import type { Store } from '../../contract/store.ts';
 import type { StoreWatcher } from '../../contract/units.ts';
 import { type Egress, type ExchangeOptions, openEgress } from '../../egress/egress.ts';
-import { createWay, withWay } from '../../egress/way.ts';
-import { noteOthers, reasonOf, runAs } from './attribution.ts';
+import { createProxyRoute, withProxyRoute } from '../../egress/way.ts';
+import { enableForThirdParties, reasonOf, runAs } from './attribution.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
-import { type ApiDeps, type ApiInstance, createPluginApi, type KeptUser, type OpenStore } from './plugin-api.ts';
-import { assertMembers, type Owned, PluginError, Registry } from './registry.ts';
+import { type ApiDeps, type ApiInstance, createPluginApi, type OpenStore, type StateUser } from './plugin-api.ts';
+import { addSecrets } from './plugin-secrets.ts';
+import { type Attributed, assertMembers, PluginError, Registry } from './registry.ts';
 
 /** Watchers of store operations, set by the current generation. */
 interface StoreWatch {
@@ -26,7 +28,7 @@ export interface Foundation {
   /** Connections to providers. */
   readonly egress: Egress;
   readonly gatherer: Gatherer;
-  readonly kept: Kept;
+  readonly state: PluginState;
   readonly log: Log;
   /** Reload control; undefined in a program that reloads the configuration itself. */
   reloads?: ReloadControl | undefined;
@@ -45,9 +47,10 @@ export async function openFoundation(
 ): Promise<Foundation> {
   // Before the store, so that an invalid folder is reported at once.
   const egress = openEgress(log, exchanges, () => listSecrets(loaded.config));
-  noteOthers(loaded);
+  enableForThirdParties(loaded);
   const registry = new Registry();
   const storeWatch: StoreWatch = { watchers: [] };
+  const removeSecrets = addSecrets(loaded);
   const store = await openStore(loaded, registry, log, gatherer, (operation, ms, isOk) => {
     for (const watcher of storeWatch.watchers)
       try {
@@ -66,12 +69,13 @@ export async function openFoundation(
     storeWatch,
     egress,
     gatherer,
-    kept: new Kept(),
+    state: new PluginState(),
     log,
     async close() {
       await egress.upstream.close();
       const closers = [{ owner: loaded.config.store.name, value: () => store.close() }, ...registry.closers];
       await runClosers(closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
+      removeSecrets();
     },
   };
 }
@@ -85,7 +89,7 @@ async function refuseUnfinished(store: Store): Promise<void> {
   if (!mark) return;
   throw new GatewayError(
     'store_unavailable',
-    `An import into this store began on ${mark.since} and has not ended, so data is missing. If it still runs, wait; otherwise delete the store and run "tollgate import" on a new, empty one.`,
+    `An import into this store began on ${mark.since} and has not ended. Wait if it still runs; otherwise run "tollgate store import" on a new, empty store.`,
   );
 }
 
@@ -105,7 +109,7 @@ async function openStore(
   const { name } = loaded.config.store;
   try {
     const store = await open(observe);
-    assertMembers(name, 'a store', store, ['keyv', 'kept', 'health', 'close'], ['ledger', 'sets', 'counters']);
+    assertMembers(name, 'a store', store, ['keyv', 'stored', 'health', 'close'], ['ledger', 'sets', 'counters']);
     return store;
   } catch (error) {
     if (isGatewayError(error) || error instanceof PluginError) throw error;
@@ -119,16 +123,24 @@ async function openStore(
  */
 export async function probeStore(loaded: LoadedConfig, log: Log): Promise<string | undefined> {
   const registry = new Registry();
+  const removeSecrets = addSecrets(loaded);
   const { probe } = await findOpener(loaded, registry, log, createLocalGatherer());
+  const { name } = loaded.config.store;
+  const late = (): Error =>
+    new PluginError(name, `the check of the store did not finish within ${LOAD_TIMEOUT_MS / 1000} s`);
   try {
-    return await probe?.();
+    return probe && (await within(probe(), LOAD_TIMEOUT_MS, late));
   } finally {
     await runClosers(registry.closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
+    removeSecrets();
   }
 }
 
 /** Connections of a store plugin: its server is not a provider. */
-const DIRECT: Pick<Egress, 'wayOf' | 'outfit'> = Object.freeze({ wayOf: createWay, outfit: withWay });
+const DIRECT: Pick<Egress, 'proxyRouteOf' | 'outfit'> = Object.freeze({
+  proxyRouteOf: createProxyRoute,
+  outfit: withProxyRoute,
+});
 
 /** Sets up the store plugin and returns its opener. */
 async function findOpener(
@@ -157,17 +169,17 @@ async function findOpener(
       },
       redact: createRedactor(() => listSecrets(config)),
       egress: DIRECT,
-      keptUser: () => ({ keep: (_name, make) => make() }),
+      stateUser: () => ({ keep: (_name, make) => make() }),
     },
     instance,
   );
   await setUpPlugin(instance, api);
-  if (!opener) throw new PluginError(name, 'is a store plugin and registers no store');
+  if (!opener) throw new PluginError(name, 'is a store plugin but registers no store');
   return opener;
 }
 
 /** Time limit of one plugin's `setup` or ready function. */
-export const SETUP_TIMEOUT_MS = 30_000;
+export const SETUP_TIMEOUT_MS = LOAD_TIMEOUT_MS;
 
 /** Time limit for closing all plugins of a generation; the last ones get at least {@link MIN_CLOSE_MS} each. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -179,7 +191,7 @@ export async function setUpPlugins(loaded: LoadedConfig, registry: Registry, dep
   const instances = loaded.config.instances.map((instance, at) => {
     const plugin = plugins[at];
     if (!plugin) throw new PluginError(instance.name, 'was not imported');
-    return { ...instance, plugin };
+    return { ...instance, plugin, isThirdParty: !isBuiltinOwner(instance.name, loaded) };
   });
   const order = orderSetUp(plugins);
   for (const instance of order.flatMap((at) => instances[at] ?? []))
@@ -207,18 +219,18 @@ export function setUpPlugin(
 }
 
 /** Runs the `onRegistered` functions of plugins, in order. */
-export async function runRegistered(registered: readonly Owned<() => void>[]): Promise<void> {
+export async function runRegistered(registered: readonly Attributed<() => void>[]): Promise<void> {
   for (const { owner, value } of registered) await runInTime(owner, 'onRegistered', value);
 }
 
 /** Runs the `onReady` functions of plugins, in order. */
-export async function runReady(ready: readonly Owned<() => void | Promise<void>>[]): Promise<void> {
+export async function runReady(ready: readonly Attributed<() => void | Promise<void>>[]): Promise<void> {
   for (const { owner, value } of ready) await runInTime(owner, 'onReady', value);
 }
 
 /** Runs the `onClose` functions of plugins in reverse order of registration. A failing or hanging one does not block the others. */
 export async function runClosers(
-  closers: readonly Owned<() => void | Promise<void>>[],
+  closers: readonly Attributed<() => void | Promise<void>>[],
   onError: (error: unknown) => void,
 ): Promise<void> {
   const deadline = performance.now() + CLOSE_TIMEOUT_MS;
@@ -234,24 +246,16 @@ async function runInTime(
   run: () => void | Promise<void>,
   timeoutMs = SETUP_TIMEOUT_MS,
 ): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new PluginError(owner, `${what} did not finish within ${Math.ceil(timeoutMs / 1000)} s`)),
-      timeoutMs,
-    );
-  });
+  const late = (): Error => new PluginError(owner, `${what} did not finish within ${Math.ceil(timeoutMs / 1000)} s`);
   try {
-    await Promise.race([runAs(owner, run), late]);
+    await within(Promise.resolve(runAs(owner, run)), timeoutMs, late);
   } catch (error) {
     if (error instanceof PluginError) throw error;
     throw new PluginError(owner, `${what} failed: ${reasonOf(error)}`, { cause: error });
-  } finally {
-    clearTimeout(timer);
   }
 }
 
-interface KeptValue {
+interface StateEntry {
   readonly value: unknown;
   readonly close: (() => void | Promise<void>) | undefined;
 }
@@ -260,12 +264,12 @@ interface KeptValue {
  * Values of plugins that survive a change of the configuration: metrics, counters, queues. A value is created once per instance and
  * name, and shared by the generations that request it. It is closed when the last of these has ended.
  */
-export class Kept {
-  readonly #values = new Map<string, KeptValue>();
+export class PluginState {
+  readonly #values = new Map<string, StateEntry>();
   readonly #users = new Map<string, Set<object>>();
 
   /** Returns the `keep` of one instance in one generation. */
-  userOf(generation: object, instance: string): KeptUser {
+  userOf(generation: object, instance: string): StateUser {
     return {
       keep: (name, make, close) => {
         const key = `${instance} ${name}`;
@@ -280,8 +284,8 @@ export class Kept {
   }
 
   /** Ends a generation's use. Returns the close functions of values that only it used, in order of creation. */
-  release(generation: object): readonly Owned<() => void | Promise<void>>[] {
-    const closers: Owned<() => void | Promise<void>>[] = [];
+  release(generation: object): readonly Attributed<() => void | Promise<void>>[] {
+    const closers: Attributed<() => void | Promise<void>>[] = [];
     for (const [key, users] of [...this.#users]) {
       if (!users.delete(generation) || users.size > 0) continue;
       this.#users.delete(key);

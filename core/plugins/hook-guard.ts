@@ -84,7 +84,7 @@ export function countTimeout(counts: HookCounts, wentWellBefore = counts.wentWel
  * Returns whether a hook is paused, and counts the skipped call. After the pause one call may test it. During the pause, one call
  * of another account may also test it, because the timeouts may be specific to an account.
  */
-export function isLeftAlone(counts: HookCounts, account?: string): boolean {
+export function isPaused(counts: HookCounts, account?: string): boolean {
   const now = performance.now();
   if (account !== undefined && account !== counts.timedOutFor && !counts.isTried) {
     counts.isTried = true;

@@ -4,15 +4,16 @@ import type { HookName } from '../../contract/hooks.ts';
 import { deepFreeze, isObject } from '../../contract/json.ts';
 import { type Linked, LinkedList } from '../../contract/linked-list.ts';
 import type { HttpRequest } from '../../contract/provider.ts';
-import { attribution, own, pluginError, runAs } from './attribution.ts';
+import { attribute, attribution, pluginError, runAs } from './attribution.ts';
 import {
   countFailure,
   countTimeout,
   forgetFailures,
   HOOK_TIMEOUT_MS,
   type HookCounts,
-  isLeftAlone,
+  isPaused,
 } from './hook-guard.ts';
+import { redactError } from './plugin-secrets.ts';
 
 export type Handler = (...args: readonly unknown[]) => unknown;
 
@@ -61,14 +62,14 @@ const ACTIONS: Readonly<Partial<Record<HookName, CallHook['action']>>> = Object.
 });
 
 /** Records a hook's action on a call. */
-export function noteAction({ onActed }: Steps, call: unknown, step: Step, action: CallHook['action'], ms = 0): void {
+export function recordAction({ onActed }: Steps, call: unknown, step: Step, action: CallHook['action'], ms = 0): void {
   onActed?.(call, { plugin: step.owner, hook: step.name, action, ...(ms > 1 && { ms: Math.round(ms) }) });
 }
 
 /** Lets a call continue without a failed step if its plugin fails open; otherwise throws. A rejection is not a failure. */
 export function passFailure(steps: Steps, step: Step, call: unknown, thrown: unknown, ms?: number): void {
   const hasFailed = isFailure(thrown);
-  if (call !== undefined) noteAction(steps, call, step, hasFailed ? 'failed' : 'refused', ms);
+  if (call !== undefined) recordAction(steps, call, step, hasFailed ? 'failed' : 'refused', ms);
   if (!step.failsOpen || !hasFailed) throw thrown;
   steps.onIgnored(step.owner, step.name, thrown);
 }
@@ -119,7 +120,7 @@ function takeResult(
   let value = before;
   if (result !== undefined) {
     value = checkResult(step, chain.shape, result, before);
-    if (chain.hasCall) noteAction(chain, subject, step, ACTIONS[step.name] ?? 'changed', ms);
+    if (chain.hasCall) recordAction(chain, subject, step, ACTIONS[step.name] ?? 'changed', ms);
   }
   step.counts.wentWell += 1;
   if (step.counts.failedInARow > 0) recover(step);
@@ -195,7 +196,8 @@ export function observe({ steps, onIgnored, pending }: Steps, call: unknown, sub
 
 export function checkResult(step: Step, shape: ResultShape, result: unknown, before?: unknown): unknown {
   if (!shape.fits(result, before)) throw wrongResult(step, result, shape.expected);
-  return typeof result === 'object' && step.name !== 'stream' && step.name !== 'error' ? deepFreeze(result) : result;
+  if (step.name === 'error') return redactError(step.owner, result);
+  return typeof result === 'object' && step.name !== 'stream' ? deepFreeze(result) : result;
 }
 
 /** Function of one plugin for one hook. */
@@ -219,7 +221,7 @@ export function runStep(step: Step, subject?: unknown): unknown {
 
 /** Returns whether a call continues without a paused step; throws if the step fails closed. */
 export function isSkipped(step: Step, call?: unknown): boolean {
-  if (!isLeftAlone(step.counts, accountOf(call))) return false;
+  if (!isPaused(step.counts, accountOf(call))) return false;
   if (step.failsOpen) return true;
   throw blame(step, new Error('is skipped for a time, since its last calls timed out'));
 }
@@ -255,7 +257,7 @@ class RunningStep implements Linked<RunningStep> {
   isLinked = false;
   readonly untilMs: number;
   readonly #startedMs = performance.now();
-  readonly #wentWellBefore: number;
+  readonly #successesBefore: number;
   readonly #step: Step;
   readonly #onEnd: OnStepEnd;
   readonly #call: unknown;
@@ -264,7 +266,7 @@ class RunningStep implements Linked<RunningStep> {
     this.#step = step;
     this.#onEnd = onEnd;
     this.#call = call;
-    this.#wentWellBefore = step.counts.wentWell;
+    this.#successesBefore = step.counts.wentWell;
     this.untilMs = this.#startedMs + step.queue.timeoutMs;
   }
 
@@ -281,7 +283,7 @@ class RunningStep implements Linked<RunningStep> {
   timeOut(): void {
     const step = this.#step;
     const { owner, name, counts, queue } = step;
-    if (countTimeout(counts, this.#wentWellBefore, accountOf(this.#call))) step.onPause?.(owner, name, true);
+    if (countTimeout(counts, this.#successesBefore, accountOf(this.#call))) step.onPause?.(owner, name, true);
     this.#end(new Error(`did not finish within ${queue.timeoutMs} ms`));
   }
 
@@ -357,9 +359,7 @@ function attributeError(step: Step, error: unknown): GatewayError {
 }
 
 function blame(step: Step, error: unknown): GatewayError {
-  const attributed = pluginError(step.place, error);
-  own(attributed, step.owner);
-  return attributed;
+  return attribute(pluginError(step.place, error), step.owner) as GatewayError;
 }
 
 /** Returns the error for a step with an invalid result. */
@@ -411,7 +411,7 @@ const isCost = (value: unknown): boolean =>
 const isHeaders = (value: unknown): boolean =>
   value === undefined || (isObject(value) && Object.values(value).every((text) => typeof text === 'string'));
 
-const NOTHING: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
+const NOTHING: ResultShape = { expected: 'nothing (throw an error to reject)', fits: () => false };
 
 /** Returns the shape of each hook's result, for hooks with a result. */
 export function resultShapes(
@@ -425,7 +425,7 @@ export function resultShapes(
     authenticate: { expected: 'a principal with credential, userId and account', fits: isPrincipal },
     admit: NOTHING,
     prepare: {
-      expected: `a request that the schema of "${operation}" accepts, a stream or whole as it was`,
+      expected: `a valid request of "${operation}" with the same value of "stream"`,
       fits: (value, before) => isRequest(value) && isStream(value) === isStream(before),
     },
     answer: {
@@ -438,15 +438,14 @@ export function resultShapes(
         isHeaders(value['headers']),
     },
     route: {
-      expected: 'a list of targets, each with model and a provider that there is',
+      expected: 'a list of targets, each with a model and an existing provider',
       fits: (value) =>
         Array.isArray(value) && value.length > 0 && value.every((each) => isTarget(each) && isProvider(each.provider)),
     },
     arrive: NOTHING,
     reserve: NOTHING,
     send: {
-      expected:
-        'an HTTP request with a path and the body that it was given: what was checked and priced is what is sent',
+      expected: 'an HTTP request with a path and an unchanged body',
       fits: (value, before) =>
         isObject(value) &&
         typeof value['path'] === 'string' &&

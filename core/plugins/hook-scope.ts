@@ -4,6 +4,7 @@ import type { ChatRequest } from '../../contract/chat.ts';
 import { isGatewayError } from '../../contract/errors.ts';
 import type { HookName, StreamTransform } from '../../contract/hooks.ts';
 import { type Handler, type HookEntry, isPromise } from './hook-runner.ts';
+import { redactError } from './plugin-secrets.ts';
 import { StreamChanges } from './stream-changes.ts';
 
 /** Finds the name of a caller's plan, synchronously or as a promise. */
@@ -23,8 +24,8 @@ const WATCHING: ReadonlySet<HookName> = new Set(['attempt', 'finish']);
 
 /** Creates the wrapper that limits the hooks of one instance to some calls, or to log mode; undefined for neither. */
 export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: HookEntry) => Handler) | undefined {
-  const { when, mode, beside } = scope;
-  if (!when && mode !== 'log' && !beside) return undefined;
+  const { when, mode, beside: parallel } = scope;
+  if (!when && mode !== 'log' && !parallel) return undefined;
   const verdicts = new Verdicts();
   // Decided once per call, so that all hooks of a call run or none.
   const decided = new WeakMap<object, boolean | Promise<boolean>>();
@@ -40,8 +41,8 @@ export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: H
     if (entry.handler === awaitVerdict) return (call) => verdicts.of(call as Call);
     const meant = bind(entry);
     // A token count has no response that could wait.
-    const isBeside = beside && entry.name === 'prepare' && !entry.operations?.includes(COUNT);
-    return isBeside ? verdicts.note(meant) : meant;
+    const isParallel = parallel && entry.name === 'prepare' && !entry.operations?.includes(COUNT);
+    return isParallel ? verdicts.note(meant) : meant;
   };
 
   function bind(entry: HookEntry): Handler {
@@ -97,7 +98,9 @@ class Verdicts {
 /** Rejects a change, because the provider already has the request. */
 function refuseChange(result: unknown): undefined {
   if (result === undefined) return undefined;
-  throw new TypeError('changed a request beside which it runs: with "beside" a policy may refuse and change nothing');
+  throw new TypeError(
+    'changed the request of a call that it runs in parallel with: a policy with "beside" can only reject calls',
+  );
 }
 
 type When = NonNullable<InstanceScope['when']>;
@@ -134,7 +137,7 @@ function isNamed(pattern: string, name: string): boolean {
 /** Runs a hook in log mode: reports its action, and neither changes nor rejects anything. */
 function onlyLog({ owner, name, handler }: HookEntry, onVerdict: ScopeParts['onVerdict']): Handler {
   const verdict = (call: unknown, action: CallHook['action'], error?: unknown): undefined => {
-    onVerdict(call, { plugin: owner, hook: name, action }, error);
+    onVerdict(call, { plugin: owner, hook: name, action }, redactError(owner, error));
     return undefined;
   };
   const onThrow = (call: unknown, error: unknown): undefined =>

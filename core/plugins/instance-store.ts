@@ -23,7 +23,7 @@ export interface InstanceStore {
   shared<T>(name: string): SharedDocuments<T>;
   readonly sets: Sets;
   readonly counters: Counters;
-  kept(): AccountDocuments;
+  stored(): AccountDocuments;
 }
 
 /** Creates the store of an instance, which prefixes all names with the instance's name. */
@@ -31,7 +31,10 @@ export function createInstanceStore(store: () => Store, registry: Registry, inst
   const prefix = prefixOf(instance);
   const checkName = (what: string, name: string): void => {
     if (!NAMESPACE.test(name))
-      throw new PluginError(instance.name, `asks for the ${what} "${name}"; a name is ${NAMESPACE.source}`);
+      throw new PluginError(
+        instance.name,
+        `uses the invalid name "${name}" for a ${what}: it must match ${NAMESPACE.source}`,
+      );
   };
   return {
     keyv(namespace) {
@@ -49,7 +52,7 @@ export function createInstanceStore(store: () => Store, registry: Registry, inst
     },
     sets: prefixSets(() => store().sets, prefix),
     counters: prefixCounters(store, prefix),
-    kept: () => store().kept(prefix),
+    stored: () => store().stored(prefix),
   };
 }
 
@@ -63,13 +66,13 @@ function prefixOf({ group, name }: InstanceName): string {
 }
 
 function prefixSets(sets: () => Sets, prefix: string): Sets {
-  const own = (set: string): string => `${prefix}.${set}`;
+  const namespaced = (set: string): string => `${prefix}.${set}`;
   return {
-    add: (set, member, max) => sets().add(own(set), member, max),
-    remove: (set, member) => sets().remove(own(set), member),
-    has: (set, member) => sets().has(own(set), member),
-    list: (set, page) => sets().list(own(set), page),
-    size: (set) => sets().size(own(set)),
+    add: (set, member, max) => sets().add(namespaced(set), member, max),
+    remove: (set, member) => sets().remove(namespaced(set), member),
+    has: (set, member) => sets().has(namespaced(set), member),
+    list: (set, page) => sets().list(namespaced(set), page),
+    size: (set) => sets().size(namespaced(set)),
   };
 }
 

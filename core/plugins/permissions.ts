@@ -44,7 +44,7 @@ export function boundFetch(
     if (known && !known.has(host))
       throw new PluginError(
         name,
-        `fetches from ${host}, and its definition declares ${[...known].join(', ') || 'no host'}: hosts: ['${host}'], or permissions: ['hosts'] for hosts that are known only at run time`,
+        `fetches from ${host}, but its definition declares ${[...known].join(', ') || 'no host'}: hosts: ['${host}'], or permissions: ['hosts'] for hosts that are known only at run time`,
       );
     return await fetchAny(input, init);
   };
@@ -56,7 +56,8 @@ export function withoutKeys<O extends Offer>(offers: ReadonlyMap<string, O>): Re
     [...offers].map(([name, offer]) => {
       const { credential } = offer;
       const hidden = credential && {
-        ...{ header: credential.header, required: credential.required },
+        header: credential.header,
+        required: credential.required,
         value: credential.value === undefined ? undefined : REDACTED,
       };
       // The methods of a class are not own properties of its objects.

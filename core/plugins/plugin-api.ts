@@ -34,19 +34,21 @@ import type {
   StoresApi,
   WholeApi,
 } from '../../contract/plugin.ts';
-import type { Offer, Way } from '../../contract/provider.ts';
+import type { Offer, ProxyRoute } from '../../contract/provider.ts';
 import type { Records, Store } from '../../contract/store.ts';
 import type { StoreWatcher } from '../../contract/units.ts';
 import type { Egress } from '../../egress/egress.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
 import { fetchBy } from '../../egress/way.ts';
 import { loadModelTable, problemsOfModels, problemsOfTable } from '../../models/model-table.ts';
-import { callOwned, runOwned } from './attribution.ts';
+import { callAttributed, runAttributed } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
+import { checkProviderCodec } from './check-codec.ts';
 import type { Gatherer } from './gather.ts';
 import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore, type InstanceStore } from './instance-store.ts';
 import { boundFetch, type Permit, permit, servicesApi, withoutKeys } from './permissions.ts';
+import { redactLog } from './plugin-secrets.ts';
 import { assertDefinition, assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
 
 const MODEL_TABLES = Object.freeze({ shipped: loadModelTable, problemsOfTable, problemsOfModels });
@@ -55,7 +57,7 @@ const MODEL_TABLES = Object.freeze({ shipped: loadModelTable, problemsOfTable, p
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
   const { group, name, plugin, config } = instance;
-  const way = deps.egress.wayOf(instance.egress);
+  const proxyRoute = deps.egress.proxyRouteOf(instance.egress);
   const allow = permit(instance);
   const store = (): Store => {
     if (!deps.store) throw new PluginError(name, 'uses the store before it is open; store plugins register only');
@@ -73,16 +75,16 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     instance: name,
     settings,
     redact: deps.redact,
-    log: deps.log.child({ plugin: name }),
-    http: () => createHttpClient(hosts(), settings.version, way),
-    fetch: boundFetch(fetchBy(way), () => (allow.has('hosts') ? undefined : hosts()), instance),
+    log: redactLog(name, deps.log.child({ plugin: name })),
+    http: () => createHttpClient(hosts(), settings.version, proxyRoute),
+    fetch: boundFetch(fetchBy(proxyRoute), () => (allow.has('hosts') ? undefined : hosts()), instance),
     chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
-    keep: deps.keptUser(`${group}.${name}`).keep,
+    keep: deps.stateUser(`${group}.${name}`).keep,
     keyv,
     stores: storesApi(store, own, registry, instance),
     models: modelsApi(services, registry, aliases, allow),
     books: booksApi(deps, store, services, name, allow),
-    ...registrationApi(deps, instance, way),
+    ...registrationApi(deps, instance, proxyRoute),
     ...servicesApi(registry, instance),
     get operators() {
       allow.assert('operators', 'api.operators');
@@ -94,7 +96,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
 /** Store API of the instance. Uses getters, because a store plugin has no store. */
 function storesApi(
   store: () => Store,
-  { kept, ...own }: Omit<InstanceStore, 'keyv'>,
+  { stored, ...own }: Omit<InstanceStore, 'keyv'>,
   registry: Registry,
   instance: ApiInstance,
 ): StoresApi {
@@ -103,8 +105,8 @@ function storesApi(
     get kind() {
       return store().kind;
     },
-    get kept() {
-      return kept();
+    get stored() {
+      return stored();
     },
     health: () => store().health(),
     personalData(data: PersonalData) {
@@ -178,7 +180,7 @@ function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: Api
     assertDefinition(registry, instance, what, value, DEFINITIONS[kind]);
   return Object.freeze({
     get gateway() {
-      if (!deps.gateway) throw new PluginError(name, 'asks for the gateway before the store is open');
+      if (!deps.gateway) throw new PluginError(name, 'uses the gateway before the store is open');
       return deps.gateway;
     },
     audit: async (change) => log().add(change),
@@ -197,17 +199,17 @@ function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: Api
     useModelTable: (table) => services().useModelTable(table),
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${group}.${name}:${topic}`;
-      deps.readers.set(key, () => runOwned(name, read));
+      deps.readers.set(key, () => runAttributed(name, read));
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
-    figure(figure) {
-      if (!FIGURE.test(figure.name))
-        throw new PluginError(name, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
-      check(`the figure "${figure.name}"`, figure, 'figure');
-      const read = (): number => callOwned(name, figure.read);
-      registry.claim(registry.figures, 'figure', figure.name, name, Object.freeze({ ...figure, read }));
+    gauge(gauge) {
+      if (!GAUGE_NAME.test(gauge.name))
+        throw new PluginError(name, `invalid gauge name "${gauge.name}": it must match ${GAUGE_NAME.source}`);
+      check(`the gauge "${gauge.name}"`, gauge, 'gauge');
+      const read = (): number => callAttributed(name, gauge.read);
+      registry.claim(registry.gauges, 'gauge', gauge.name, name, Object.freeze({ ...gauge, read }));
     },
-    figures: () => [...registry.figures.values()].map(({ value }) => value),
+    gauges: () => [...registry.gauges.values()].map(({ value }) => value),
     watchStore: (watcher) => void registry.storeWatchers.push(watcher),
     watchRefusals: (watcher) => void registry.refusalWatchers.push(watcher),
     announce(announcement) {
@@ -221,7 +223,7 @@ function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: Api
   } satisfies OperatorsApi);
 }
 
-const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
+const GAUGE_NAME = /^[a-z][a-z0-9_]{2,60}$/;
 
 /** Returns the hosts of an instance's own endpoints. */
 function hostsOfOffers(registry: Registry, name: string): readonly string[] {
@@ -256,13 +258,13 @@ type Registration = Pick<
 >;
 
 /** Registrations during set-up. */
-function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefined): Registration {
+function registrationApi(deps: ApiDeps, instance: ApiInstance, proxyRoute: ProxyRoute | undefined): Registration {
   const { registry } = deps;
   const { name, plugin } = instance;
   const check = (what: string, value: unknown, kind: keyof typeof DEFINITIONS): void =>
     assertDefinition(registry, instance, what, value, DEFINITIONS[kind]);
   check('its definition', plugin, 'plugin');
-  const owned = <T>(what: string, value: T): { readonly owner: string; readonly value: T } => {
+  const attributed = <T>(what: string, value: T): { readonly owner: string; readonly value: T } => {
     if (typeof value !== 'function') throw new PluginError(name, `api.${what}() takes a function`);
     return { owner: name, value };
   };
@@ -284,13 +286,14 @@ function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefi
       assertOffer(name, 'a provider', provider);
       assertMembers(name, 'a provider', provider.chat, ['request', 'response', 'stream']);
       check('the provider', provider, 'provider');
-      registry.addOffer(name, CHAT, deepFreeze(deps.egress.outfit(provider, way)));
+      const checked = instance.isThirdParty ? checkProviderCodec(name, provider) : provider;
+      registry.addOffer(name, CHAT, deepFreeze(deps.egress.outfit(checked, proxyRoute)));
     },
     offer(operation, offer) {
       assertKind(name, plugin, 'an offer', 'provider', 'tts');
       assertOffer(name, `an offer for ${operation}`, offer);
       checkOffer(registry, instance, operation, offer);
-      registry.addOffer(name, operation, deepFreeze(deps.egress.outfit(offer, way)));
+      registry.addOffer(name, operation, deepFreeze(deps.egress.outfit(offer, proxyRoute)));
     },
     operation(definition) {
       assertKind(name, plugin, 'an operation', 'operation');
@@ -321,9 +324,9 @@ function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefi
       registerCommand(registry, name, plugin, command);
       check(`the command "${command.name}"`, command, 'command');
     },
-    onRegistered: (registered) => void registry.registered.push(owned('onRegistered', registered)),
-    onReady: (ready) => void registry.ready.push(owned('onReady', ready)),
-    onClose: (close) => void registry.closers.push(owned('onClose', close)),
+    onRegistered: (registered) => void registry.registered.push(attributed('onRegistered', registered)),
+    onReady: (ready) => void registry.ready.push(attributed('onReady', ready)),
+    onClose: (close) => void registry.closers.push(attributed('onClose', close)),
   };
 }
 
@@ -357,7 +360,7 @@ function assertKind(owner: string, { kind }: Pick<Plugin, 'kind'>, what: string,
   if (!kinds.includes(kind))
     throw new PluginError(
       owner,
-      `is of kind "${kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`,
+      `is of kind "${kind}" and registers ${what}, which only plugins of kind ${kinds.join(' and ')} may do`,
     );
 }
 
@@ -365,7 +368,7 @@ function registerCommand(registry: Registry, owner: string, plugin: Plugin, comm
   if (!plugin.commands?.some((listed) => listed.name === command.name))
     throw new PluginError(
       owner,
-      `registers the command "${command.name}" and does not list it: commands: [{ name: '${command.name}', summary: '…' }]`,
+      `registers the command "${command.name}", which its definition does not list: commands: [{ name: '${command.name}', summary: '…' }]`,
     );
   for (const part of command.subcommands ?? [command])
     assertMembers(owner, `the command "${[...new Set([command.name, part.name])].join(' ')}"`, part, ['run']);
@@ -425,8 +428,8 @@ export interface CallServices {
 export type OpenStore = (observe: StoreWatcher) => Promise<Store>;
 
 /** User of a retained value: an instance of a generation. */
-export interface KeptUser {
-  keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
+export interface StateUser {
+  keep<T>(name: string, make: () => T, close?: (stored: T) => void | Promise<void>): T;
 }
 
 /** Dependencies of the APIs of all instances of a generation. */
@@ -447,9 +450,9 @@ export interface ApiDeps {
   /** Set once all plugins are set up. */
   readonly ready: { services?: CallServices };
   readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
-  readonly keptUser: (instance: string) => KeptUser;
+  readonly stateUser: (instance: string) => StateUser;
   readonly redact: (text: string) => string;
-  readonly egress: Pick<Egress, 'wayOf' | 'outfit'>;
+  readonly egress: Pick<Egress, 'proxyRouteOf' | 'outfit'>;
   /** Absent under the same condition as `audit`. */
   readonly gateway?: GatewayView;
 }
@@ -461,4 +464,6 @@ export interface ApiInstance {
   readonly plugin: Plugin;
   readonly config: Readonly<Record<string, unknown>>;
   readonly egress?: EgressRules | undefined;
+  /** True for a plugin from outside of the package: what its codec returns is checked. */
+  readonly isThirdParty?: boolean;
 }

@@ -29,16 +29,17 @@ import {
   type UpgradeOptions,
 } from '../../contract/plugin.ts';
 import type { Offer } from '../../contract/provider.ts';
-import type { Figure, StoreWatcher } from '../../contract/units.ts';
+import type { GaugeDefinition, StoreWatcher } from '../../contract/units.ts';
 import type { HookBook } from './hook-guard.ts';
 import type { HookEntry } from './hook-runner.ts';
+import { redactText } from './plugin-secrets.ts';
 
 /** Startup error of a plugin; its message names the plugin. */
 export class PluginError extends Error {
   override readonly name = 'PluginError';
   readonly plugin: string;
   constructor(plugin: string, message: string, options?: ErrorOptions) {
-    super(`plugin "${plugin}": ${message}`, options);
+    super(`plugin "${plugin}": ${redactText(plugin, message)}`, options);
     this.plugin = plugin;
   }
 }
@@ -53,12 +54,12 @@ export async function setUpIsolated<T>(
   setUp: (loaded: LoadedConfig) => Promise<T>,
 ): Promise<T> {
   try {
-    if (loaded.leftOut) refuseMissing(loaded);
+    if (loaded.omitted) refuseMissing(loaded);
     return await setUp(loaded);
   } catch (error) {
-    const without = leaveOut(loaded, error);
+    const without = omitInstance(loaded, error);
     if (!without) throw error;
-    const [left] = without.leftOut.slice(-1);
+    const [left] = without.omitted.slice(-1);
     log.error({ plugin: left?.instance.name, err: error }, 'an optional plugin cannot be set up and is not loaded');
     return await setUpIsolated(without, log, setUp);
   }
@@ -87,25 +88,26 @@ function withoutTargets(
   return {
     models: mapped(models, (targets) => filter(targets, (target) => target)),
     routes: mapped(routes, ({ onOverflow, ...route }) => ({
-      ...{ ...route, targets: filter(route.targets, ({ to }) => to) },
+      ...route,
+      targets: filter(route.targets, ({ to }) => to),
       ...(onOverflow !== undefined && isThere(onOverflow) && { onOverflow }),
     })),
   };
 }
 
 /** Rejects a plugin that requires a skipped one. */
-function refuseMissing({ config, plugins, leftOut = [] }: LoadedConfig): void {
+function refuseMissing({ config, plugins, omitted = [] }: LoadedConfig): void {
   for (const [at, { name }] of config.instances.entries())
     for (const needed of plugins[at + 1]?.requires ?? [])
       if (!plugins.some((plugin) => meets(plugin, needed)))
         throw new PluginError(
           name,
-          `needs "${needed}", which could not be set up. Left out: ${leftOut.map(({ instance }) => instance.name).join(', ')}`,
+          `needs "${needed}", which could not be set up. Left out: ${omitted.map(({ instance }) => instance.name).join(', ')}`,
         );
 }
 
 /** Returns the configuration without the plugin that caused an error; undefined if that plugin is required. */
-function leaveOut(loaded: LoadedConfig, error: unknown): Required<LoadedConfig> | undefined {
+function omitInstance(loaded: LoadedConfig, error: unknown): Required<LoadedConfig> | undefined {
   const failure = error instanceof ConfigError ? error.cause : error;
   if (!(failure instanceof PluginError)) return undefined;
   const { config, plugins } = loaded;
@@ -118,16 +120,16 @@ function leaveOut(loaded: LoadedConfig, error: unknown): Required<LoadedConfig> 
     config: { ...config, ...withoutTargets(config, instance), instances: config.instances.filter(isLeft) },
     // The first plugin is the store's.
     plugins: [...plugins.slice(0, 1), ...plugins.slice(1).filter(isLeft)],
-    leftOut: [...(loaded.leftOut ?? []), { instance, reason: failure.message }],
+    omitted: [...(loaded.omitted ?? []), { instance, reason: failure.message }],
   };
 }
 
-export interface Owned<T> {
+export interface Attributed<T> {
   readonly owner: string;
   readonly value: T;
 }
 
-type Table<T> = Map<string, Owned<T>>;
+type Table<T> = Map<string, Attributed<T>>;
 
 /**
  * Registrations of all plugins, with their owners. Open during set-up, frozen before the gateway listens. A conflict of two plugins
@@ -146,14 +148,14 @@ export class Registry {
   readonly keyProtocols = new Map<string, string>();
   readonly schemas: Table<Schema> = new Map();
   readonly shared: Table<string> = new Map();
-  readonly figures: Table<Figure> = new Map();
+  readonly gauges: Table<GaugeDefinition> = new Map();
   readonly storeWatchers: StoreWatcher[] = [];
   readonly refusalWatchers: RefusalWatcher[] = [];
-  readonly middleware: Owned<Koa.Middleware>[] = [];
+  readonly middleware: Attributed<Koa.Middleware>[] = [];
   readonly hooks: HookEntry[] = [];
-  readonly registered: Owned<() => void>[] = [];
-  readonly ready: Owned<() => void | Promise<void>>[] = [];
-  readonly closers: Owned<() => void | Promise<void>>[] = [];
+  readonly registered: Attributed<() => void>[] = [];
+  readonly ready: Attributed<() => void | Promise<void>>[] = [];
+  readonly closers: Attributed<() => void | Promise<void>>[] = [];
   readonly announcements: Announcement[] = [];
   readonly signInLinks: SignInLink[] = [];
   readonly personalData: Table<PersonalData> = new Map();
@@ -269,7 +271,7 @@ export class Registry {
       if (this.services.get(service)?.owner !== owner)
         throw new PluginError(
           owner,
-          `declares that it provides "${service}", and does not call api.provide() while it is set up`,
+          `declares that it provides "${service}", but does not call api.provide() in setup()`,
         );
     const own = this.hooks.filter((hook) => hook.owner === owner);
     if (bounds.timeoutMs !== undefined && own.length === 0) refuseBound(owner, 'timeout', 'hook');
@@ -280,7 +282,7 @@ export class Registry {
   }
 
   #assertOpen(owner: string, what: string): void {
-    if (this.#frozen) throw new PluginError(owner, `registers ${what} after the start; registration ends with setup()`);
+    if (this.#frozen) throw new PluginError(owner, `registers ${what} after setup(), when registration has ended`);
   }
 }
 
@@ -290,7 +292,7 @@ function refuseOperation(owner: string, what: string, operation: string, known: 
 }
 
 function refuseBound(owner: string, option: string, what: string): never {
-  const cause = new OptionError(`/${option}`, `has no effect: this plugin registers no ${what}`, 'Leave it out.');
+  const cause = new OptionError(`/${option}`, `has no effect: this plugin registers no ${what}`, 'Remove it.');
   throw new PluginError(owner, cause.message, { cause });
 }
 
@@ -304,9 +306,9 @@ function assertHook({ owner, name, handler, order, operations }: HookEntry): voi
     fail(`there is no hook "${name}". ${didYouMean(name, names, 1) ?? ''} Hooks are: ${names.join(', ')}.`);
   if (typeof handler !== 'function') fail(`hook "${name}" has no function: api.hook('${name}', (…) => { … })`);
   if (order !== undefined && !['pre', 'post'].includes(order))
-    fail(`hook "${name}" has the order "${String(order)}"; it is "pre", "post" or absent`);
+    fail(`hook "${name}" has the invalid order "${String(order)}"; use "pre", "post" or none`);
   if (operations !== undefined && !(Array.isArray(operations) && operations.length > 0))
-    fail(`hook "${name}" has operations that are no list of names: operations: ['chat']`);
+    fail(`hook "${name}" has invalid operations; use a list of names, such as operations: ['chat']`);
 }
 
 /**
@@ -324,7 +326,7 @@ export function assertDefinition(
     if (!isForeign || apiVersion <= API_VERSION) throw new PluginError(owner, `${what} ${message}. ${hint}`);
     registry.unknownMembers.push({
       owner,
-      message: `plugin "${owner}" is made for plugin API ${apiVersion}, this gateway has ${API_VERSION}: ${what} ${message}, and it has no effect`,
+      message: `plugin "${owner}" is made for plugin API ${apiVersion}, but this gateway has ${API_VERSION}: ${what} ${message}, so it has no effect`,
     });
   }
 }
@@ -342,13 +344,11 @@ function assertRoute(owner: string, route: Route): void {
     (/(?<!\\)(?:[:*](?![\w"])|[()[\]+?!])/.test(String(path)) &&
       'has an invalid path: parameters are :name, other signs need a \\ before them') ||
     (typeof handler !== 'function' && 'has no handler function: handler(ctx) { … }') ||
-    ((typeof summary !== 'string' || summary === '') && `has no summary: one line of what it does`) ||
+    ((typeof summary !== 'string' || summary === '') && `has no summary: add one line about its purpose`) ||
     (!(auth === 'none' || (Array.isArray(auth) && auth.length > 0 && auth.every(isCredential))) &&
       `has no auth: use auth: 'none', or a list of 'key' and 'token'`) ||
-    (role !== undefined && auth === 'none' && "has a role, but auth: 'none' lets everyone call it") ||
-    (scope !== undefined &&
-      role === undefined &&
-      "has a scope without role: 'admin', so that every key could call it") ||
+    (role !== undefined && auth === 'none' && "has a role, but auth: 'none' allows every caller") ||
+    (scope !== undefined && role === undefined && "has a scope without role: 'admin', so every key could call it") ||
     ((!isObject(responses) || Object.keys(responses).length === 0) && `has no responses: { 200: 'What it is.' }`) ||
     (body !== undefined && !isObject(body) && "has a body schema that is not an object: body: { type: 'object', … }") ||
     (query !== undefined &&
@@ -369,10 +369,10 @@ export function assertMembers(
   const members = value as Readonly<Record<string, unknown>>;
   for (const name of functions)
     if (typeof members[name] !== 'function')
-      throw new PluginError(owner, `has ${what} without the function ${name}(), which it needs`);
+      throw new PluginError(owner, `has ${what} without the required function ${name}()`);
   for (const name of objects)
     if (typeof members[name] !== 'object' || members[name] === null)
-      throw new PluginError(owner, `has ${what} without "${name}", which it needs`);
+      throw new PluginError(owner, `has ${what} without the required "${name}"`);
 }
 
 /** Validates a schema that a plugin registers. */
@@ -405,6 +405,9 @@ export interface RequestSchemas {
 
 const findValidator = createValidatorFinder('requests');
 
+/** Text and validator of frozen schemas: plugins register the same objects again at each reload. */
+const compiled = new WeakMap<Schema, { readonly text: string; readonly validate: ValidateFunction }>();
+
 /** Matches references to other schemas: the meaning of such a text depends on the others. */
 export const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
 
@@ -412,7 +415,7 @@ export const REFERS_TO_OTHERS = /"\$(?:ref|dynamicRef)":"[^#]/;
  * Compiles the schemas of one configuration; `schemas` are those that others refer to by their `$id`. Throws a PluginError for an
  * invalid one.
  */
-export function createRequestSchemas(schemas: readonly Owned<Schema>[]): RequestSchemas {
+export function createRequestSchemas(schemas: readonly Attributed<Schema>[]): RequestSchemas {
   const others = JSON.stringify(schemas.map(({ value }) => value));
   const texts = new Set<string>();
   const textsById = new Map<unknown, string>();
@@ -422,7 +425,8 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
     return ajv.compile(schema);
   };
   const find = (owner: string, schema: Schema, what: string): ValidateFunction => {
-    const text = JSON.stringify(schema);
+    const known = compiled.get(schema);
+    const text = known?.text ?? JSON.stringify(schema);
     const { $id } = schema;
     return asOwner(owner, what, () => {
       // Checked here, because Ajv receives only schemas without a precompiled validator.
@@ -430,7 +434,11 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
         throw new TypeError(`another schema has the $id "${String($id)}"`);
       textsById.set($id, text);
       texts.add(text);
-      return findValidator(REFERS_TO_OTHERS.test(text) ? text + others : text, () => compile(schema));
+      if (known) return known.validate;
+      const isAlone = !REFERS_TO_OTHERS.test(text);
+      const validate = findValidator(isAlone ? text : text + others, () => compile(schema));
+      if (isAlone && Object.isFrozen(schema)) compiled.set(schema, { text, validate });
+      return validate;
     });
   };
   // An invalid schema stops startup, even without a reference to it.
@@ -441,7 +449,7 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
   };
 }
 
-function createAjvWith(schemas: readonly Owned<Schema>[]): Ajv2020 {
+function createAjvWith(schemas: readonly Attributed<Schema>[]): Ajv2020 {
   const ajv = createAjv('requests');
   for (const { owner, value } of schemas) asOwner(owner, `the schema "${value.$id}"`, () => ajv.addSchema(value));
   return ajv;
@@ -460,17 +468,21 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
 
 /** Describes all instances of a configuration and their registrations: the store's first, skipped ones last. */
 export function describePlugins(
-  { raw, config, builtins, plugins, leftOut = [] }: LoadedConfig,
+  { raw, config, builtins, plugins, omitted = [] }: LoadedConfig,
   registry: Registry,
   book: HookBook,
 ): readonly PluginReport[] {
-  const left = leftOut.map(({ instance }) => instance);
+  const left = omitted.map(({ instance }) => instance);
   return [config.store, ...config.instances, ...left].map(({ name, plugin, kind, pointer }, at) => {
-    const isOwn = ({ owner }: Owned<unknown> | HookEntry): boolean => owner === name;
+    const isOwn = ({ owner }: Attributed<unknown> | HookEntry): boolean => owner === name;
     const hooks = registry.hooks.filter(isOwn);
-    const problem = leftOut.find(({ instance }) => instance.name === name)?.reason;
+    const problem = omitted.find(({ instance }) => instance.name === name)?.reason;
     return {
-      ...{ name, plugin, kind, hosts: plugins[at]?.hosts ?? [], permissions: plugins[at]?.permissions ?? [] },
+      name,
+      plugin,
+      kind,
+      hosts: plugins[at]?.hosts ?? [],
+      permissions: plugins[at]?.permissions ?? [],
       ...(problem !== undefined && { problem }),
       environment: listVariables(raw.value, pointer),
       isBuiltin: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin),

@@ -36,7 +36,7 @@ function decide(user) {
   const reports = JSON.parse(line);
   const report = reports.find(({ actions }) => actions?.length > 0);
   const [action] = report?.actions ?? [{ name: 'none', arguments: {} }];
-  return { action: action.name, arguments: action.arguments, why: report?.summary ?? 'Nobody proposed anything.' };
+  return { action: action.name, arguments: action.arguments, why: report?.summary ?? 'No action was proposed.' };
 }
 
 /** Without a response_model the team asks for an answer, and a list of actions where there are any. */
@@ -45,7 +45,7 @@ function tell(user) {
   return { answer: why, actions: action === 'none' ? [] : [{ name: action, arguments: args }] };
 }
 
-function answer(request) {
+function respond(request) {
   const { name, schema } = request.response_format?.json_schema ?? {};
   const part = PARTS[name];
   if (!part) return 'I only know how to walk on a grid.';
@@ -65,7 +65,7 @@ function readWorld(text) {
 const words = (text) => text.split(/\s+/).filter(Boolean).length;
 
 function complete(request) {
-  const content = answer(request);
+  const content = respond(request);
   const prompt = words(JSON.stringify(request.messages));
   return {
     id: 'chatcmpl-grid',

@@ -37,7 +37,7 @@ export function move(map, direction) {
   );
 }
 
-/** Directions of a shortest way, or undefined when there is none. Breadth first. */
+/** Directions of a shortest way, or undefined without a way. Breadth first. */
 export function findWay(map, from, to) {
   const queue = [{ at: from, way: [] }];
   const seen = new Set([key(from)]);

@@ -52,8 +52,8 @@ const SUMMARY =
 
 export interface SiteOptions {
   /**
-   * True for a standalone site: with pictures and decisions, without links to the gateway, and with an index that a
-   * page opened as a file can load.
+   * True for a standalone site: with pictures and decisions, and without links to the gateway. A page that is opened as
+   * a file can load its index.
    */
   readonly isAlone?: boolean;
 }
@@ -96,15 +96,29 @@ export function readPages(root: string): readonly Source[] {
     .map((file) => ({ file, page: pageOf(file), text: read(file) }));
 }
 
+/** Chapters of docs/README.md by page, read once for all pages of a site. */
+const chapters = new WeakMap<readonly Source[], ReadonlyMap<string, string>>();
+
+function chaptersOf(sources: readonly Source[]): ReadonlyMap<string, string> {
+  const known = chapters.get(sources);
+  if (known) return known;
+  const list = sources.find((source) => source.file === FIRST)?.text ?? '';
+  const found = new Map<string, string>();
+  for (const chapter of list.split(/^## /m).slice(1)) {
+    const [title = ''] = chapter.split('\n');
+    for (const [, name = ''] of chapter.matchAll(/\]\(([\w./-]+\.md)\)/g)) {
+      const file = path.posix.join('docs', name);
+      if (!found.has(file)) found.set(file, title);
+    }
+  }
+  chapters.set(sources, found);
+  return found;
+}
+
 /** Chapter of docs/README.md that lists a page, or the group of its folder. */
 function kindOf({ file }: Pick<Source, 'file'>, sources: readonly Source[]): string {
-  const list = sources.find((source) => source.file === FIRST)?.text ?? '';
-  const chapters = list.split(/^## /m).slice(1);
-  const names = (text: string): readonly string[] =>
-    [...text.matchAll(/\]\(([\w./-]+\.md)\)/g)].map(([, name = '']) => path.posix.join('docs', name));
   const folder = /^docs\/(\w+)\//.exec(file)?.[1] ?? '';
-  const chapter = chapters.find((text) => names(text).includes(file));
-  return FOLDERS[folder] ?? chapter?.split('\n')[0] ?? 'Reference';
+  return FOLDERS[folder] ?? chaptersOf(sources).get(file) ?? 'Reference';
 }
 
 const markdownPage = (page: string): string => page.replace(/\.html$/, '.md');
@@ -210,7 +224,10 @@ function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
   return plain(/^# (.+)$/m.exec(text)?.[1] ?? file);
 }
 
-/** Our pages are plain Markdown: HTML is shown as text, and comments are omitted. */
+/** HTML of pictures with a dark version. */
+const PICTURE = /^\s*(?:<\/?picture>|<source media="[^"]*" srcset="[^"]*">|<img alt="[^"]*" src="[^"]*">)+\s*$/;
+
+/** Our pages are plain Markdown: other HTML is shown as text, and comments are omitted. */
 function createRenderer(source: Source, sources: readonly Source[], isAlone: boolean): Renderer {
   const renderer = new Renderer();
   const anchors = createAnchors();
@@ -221,7 +238,19 @@ function createRenderer(source: Source, sources: readonly Source[], isAlone: boo
     return { file, anchor: anchor === '' ? '' : `#${anchor}` };
   };
   const from = path.posix.dirname(source.page);
-  renderer.html = (html) => (html.trimStart().startsWith('<!--') ? '' : escapeHtml(html));
+  const imageOf = (href: string): string =>
+    escapeHtml(path.posix.relative(from, target(href).file.replace(/^docs\//, '')));
+  renderer.html = (html) => {
+    if (html.trimStart().startsWith('<!--')) return '';
+    if (!PICTURE.test(html)) return escapeHtml(html);
+    const rewritten = html.replaceAll(
+      /(src|srcset)="([^"]+)"/g,
+      (_, name: string, href: string) => `${name}="${imageOf(href)}"`,
+    );
+    if (isAlone) return rewritten;
+    const text = /alt="([^"]*)"/.exec(html)?.[1];
+    return text === undefined ? '' : `<em>${text}</em>`;
+  };
   renderer.heading = (html, level, raw) => {
     const anchor = anchors(raw);
     return `<h${level} id="${anchor}"><a class="anchor" href="#${anchor}">${html}</a></h${level}>\n`;
@@ -238,9 +267,7 @@ function createRenderer(source: Source, sources: readonly Source[], isAlone: boo
     // Omit screenshots: they are larger than all texts together, and a gateway that serves these pages has the console
     // itself.
     if (!isAlone) return `<em>${escapeHtml(text)}</em>`;
-    const { file } = target(href);
-    const image = path.posix.relative(from, file.replace(/^docs\//, ''));
-    return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;
+    return `<img src="${imageOf(href)}" alt="${escapeHtml(text)}">`;
   };
   // Scrollable elements must be reachable by keyboard.
   renderer.code = (code) => `<pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre>\n`;
@@ -283,9 +310,11 @@ function splitSections({ text, page }: Source, title: string, weight: number): r
     .filter((section) => section.heading !== '' || section.text !== '');
 }
 
-/** Removes Markdown syntax. */
+/** Removes the syntax of Markdown and of pictures. */
 function plain(text: string): string {
   return unlinked(text)
+    .replaceAll(/<\/?picture>|<source media="[^>]*>/g, ' ')
+    .replaceAll(/<img alt="([^"]*)"[^>]*>/g, '$1')
     .replaceAll(/[`|]|\*\*/g, ' ')
     .replaceAll(/\s+/g, ' ')
     .trim();

@@ -24,7 +24,7 @@ const STATE = {
   properties: {
     object: { const: 'console' },
     version: { type: 'string' },
-    user_id: { type: ['string', 'null'], description: 'Who is signed in; null for nobody.' },
+    user_id: { type: ['string', 'null'], description: 'User who is signed in; null if no one is.' },
     key_id: { type: ['string', 'null'], description: 'The key that the session was made with.' },
     scopes: {
       type: 'array',
@@ -40,7 +40,7 @@ interface Parts {
   readonly audit: PluginApi['operators']['audit'];
   readonly version: string;
   readonly basePath: string;
-  readonly noteRefusal: ReturnType<typeof createRefusals>;
+  readonly recordRefusal: ReturnType<typeof createRefusals>;
   /** Counts a sign-in attempt; throws above the limit. */
   count(address: string, now: number): Promise<void>;
 }
@@ -51,16 +51,20 @@ function signInRoutes(parts: Parts): readonly Route[] {
 
 function stateRoute({ sessions, version }: Parts): Route {
   return {
-    ...{ method: 'GET', path: '/api/core/admin/console', auth: 'none' },
+    method: 'GET',
+    path: '/api/core/admin/console',
+    auth: 'none',
     summary: 'Who is signed in at the console',
-    responses: { 200: { description: 'Somebody or nobody.', schema: STATE } },
+    responses: { 200: { description: 'The signed-in user, if any.', schema: STATE } },
     async handler(ctx) {
       const id = readCookie(ctx.headers.cookie);
       const session = id === undefined ? undefined : await sessions.find(id, Date.now());
       ctx.set('cache-control', 'no-store');
       ctx.body = {
-        ...{ object: 'console', version: session ? version : '' },
-        ...{ user_id: session?.principal.userId ?? null, key_id: session?.principal.keyId ?? null },
+        object: 'console',
+        version: session ? version : '',
+        user_id: session?.principal.userId ?? null,
+        key_id: session?.principal.keyId ?? null,
         scopes: session ? listScopes(session.principal) : [],
         ends_at: session ? new Date(session.endsAt).toISOString() : null,
       };
@@ -70,7 +74,9 @@ function stateRoute({ sessions, version }: Parts): Route {
 
 function linkRoute(parts: Parts): Route {
   return {
-    ...{ method: 'POST', path: '/api/core/admin/console/link', auth: 'none' },
+    method: 'POST',
+    path: '/api/core/admin/console/link',
+    auth: 'none',
     summary: 'Sign in by the token of a link that the gateway printed',
     description: 'A token works once, for two minutes, on the machine of the gateway alone.',
     body: {
@@ -84,7 +90,7 @@ function linkRoute(parts: Parts): Route {
       signInByLink(parts, ctx).catch((error: unknown) => {
         const actor = { via: 'console', address: ctx.state.ip } as const;
         if (isGatewayError(error) && (error.status === 401 || error.status === 403))
-          parts.noteRefusal({ actor, action: 'session.refused', subject: 'console', code: error.code });
+          parts.recordRefusal({ actor, action: 'session.refused', subject: 'console', code: error.code });
         throw error;
       }),
   };
@@ -106,7 +112,11 @@ async function signInByLink(parts: Parts, ctx: RouteContext): Promise<void> {
 
 function keyRoute(parts: Parts): Route {
   return {
-    ...{ ...FOR_OPERATORS, scope: 'any', method: 'POST', path: '/api/core/admin/console/session', auth: ['key'] },
+    ...FOR_OPERATORS,
+    scope: 'any',
+    method: 'POST',
+    path: '/api/core/admin/console/session',
+    auth: ['key'],
     summary: 'Sign in with the operator’s key of this request',
     responses: { 204: 'Signed in: the response sets the cookie.' },
     async handler(ctx) {
@@ -132,7 +142,9 @@ async function signIn({ sessions, audit, basePath }: Parts, ctx: RouteContext, p
 
 function signOutRoute({ sessions, audit, basePath }: Parts): Route {
   return {
-    ...{ method: 'POST', path: '/api/core/admin/console/sign-out', auth: 'none' },
+    method: 'POST',
+    path: '/api/core/admin/console/sign-out',
+    auth: 'none',
     summary: 'End the session of this browser',
     responses: { 204: 'There is no session any more.' },
     async handler(ctx) {
@@ -200,8 +212,8 @@ function consoleCommand(api: PluginApi, sessions: ConsoleSessions): void {
     name: 'console',
     summary: 'Print a link to sign in at the console, once, within two minutes',
     options: [
-      { flags: '--user <id>', summary: 'whom it signs in; the user of this system unless given' },
-      { flags: '--url <url>', summary: 'where the gateway listens, when that is not what its configuration says' },
+      { flags: '--user <id>', summary: 'user to sign in; default: the user of this system' },
+      { flags: '--url <url>', summary: 'address of the gateway, if it differs from the configuration' },
     ],
     async run({ actor, options, io }) {
       const userId = options['user'] ?? actor.userId ?? FIRST_USER;
@@ -253,7 +265,7 @@ export default definePlugin({
       version: api.settings.version,
       basePath: api.settings.basePath,
       count: createRate(),
-      noteRefusal: createRefusals(api),
+      recordRefusal: createRefusals(api),
     };
     const tries = createTries();
     const routes = [

@@ -46,21 +46,29 @@ export function pageRoutes(isOpen: boolean, basePath: string, folder = findFolde
     if (!file) throw missing(name);
     const isZipped = ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
     ctx.set({
-      ...{ 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' },
-      ...{ 'cache-control': caching, vary: 'accept-encoding', ...(isZipped && { 'content-encoding': 'gzip' }) },
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': caching,
+      vary: 'accept-encoding',
+      ...(isZipped && { 'content-encoding': 'gzip' }),
     });
     ctx.type = TYPES[path.extname(name)] ?? 'application/octet-stream';
     ctx.body = isZipped ? file.zipped : file.bytes;
   };
   return [
     {
-      ...{ method: 'GET', path: '/console', auth: 'none' },
+      method: 'GET',
+      path: '/console',
+      auth: 'none',
       summary: 'The operators’ console',
       responses: { 200: { description: 'A page.', contentType: 'text/html' } },
       handler: (ctx) => send(ctx, 'index.html', 'no-cache'),
     },
     {
-      ...{ method: 'GET', path: '/console/assets/:file', auth: 'none' },
+      method: 'GET',
+      path: '/console/assets/:file',
+      auth: 'none',
       summary: 'A file of the console',
       responses: { 200: { description: 'A script, a style or a picture.', contentType: 'text/javascript' } },
       handler: (ctx) => send(ctx, `assets/${ctx.params['file'] ?? ''}`, 'public, max-age=31536000, immutable'),
@@ -88,6 +96,6 @@ function createReader(folder: string | undefined, basePath: string): (name: stri
 }
 
 function missing(name: string): GatewayError {
-  if (name !== 'index.html') return new GatewayError('not_found', 'The console has no such file. Load the page anew.');
+  if (name !== 'index.html') return new GatewayError('not_found', 'The console has no such file. Reload the page.');
   return new GatewayError('feature_disabled', 'The pages of the console are not built. Run: npm run build');
 }

@@ -2,8 +2,8 @@ import {
   type CallContext,
   CHAT_REQUEST,
   type ChatRequest,
-  createSseWriter,
   formatUsd,
+  openEventStream,
   type PluginApi,
   type Route,
   type RouteContext,
@@ -17,7 +17,10 @@ import { FOR_OPERATORS } from '../policies/kit/index.ts';
  */
 export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
   return {
-    ...{ ...FOR_OPERATORS, scope: 'models:call', method: 'POST', path: '/api/core/admin/console/chat' },
+    ...FOR_OPERATORS,
+    scope: 'models:call',
+    method: 'POST',
+    path: '/api/core/admin/console/chat',
     summary: 'A chat from the console, booked under the person who signed in',
     description:
       'The body and the response are those of `/v1/chat/completions`. A stream ends with an event `done`, which says what it cost.',
@@ -28,7 +31,11 @@ export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
       let done: object = {};
       const { principal, requestId, signal, trace } = ctx.state;
       const context: CallContext = {
-        ...{ principal, requestId, signal, trace, session: 'console' },
+        principal,
+        requestId,
+        signal,
+        trace,
+        session: 'console',
         onOutcome(call, outcome) {
           ctx.state.onOutcome(call, outcome);
           const { cost, durationMs, firstByteMs, firstTokenMs, usage, target } = outcome;
@@ -36,8 +43,10 @@ export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
             request_id: requestId,
             target: target ? `${target.provider}/${target.model}` : null,
             cost_usd: cost === undefined ? null : formatUsd(cost),
-            ...{ duration_ms: durationMs, first_byte_ms: firstByteMs ?? null },
-            ...{ first_token_ms: firstTokenMs ?? null, usage: usage ?? null },
+            duration_ms: durationMs,
+            first_byte_ms: firstByteMs ?? null,
+            first_token_ms: firstTokenMs ?? null,
+            usage: usage ?? null,
           };
         },
       };
@@ -55,13 +64,10 @@ async function respondStream(
   ctx: RouteContext,
   readDone: () => object,
 ): Promise<void> {
-  // Before the stream starts an error has an HTTP status.
-  const chunks = await api.chat(request, context);
-  ctx.status = 200;
-  ctx.respond = false;
-  const writer = createSseWriter(ctx.res, { signal: ctx.state.signal });
-  writer.start();
+  const writer = openEventStream(ctx);
   try {
+    const chunks = await api.chat(request, context);
+    writer.start();
     for await (const chunk of chunks) {
       writer.write(`data: ${JSON.stringify(chunk)}\n\n`);
       await writer.drained();
@@ -70,6 +76,7 @@ async function respondStream(
     writer.write(`event: done\ndata: ${JSON.stringify(readDone())}\n\n`);
     writer.end();
   } catch (error) {
+    if (!writer.started) throw error;
     writer.fail(toGatewayError(error).toBody());
   }
 }

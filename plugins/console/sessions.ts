@@ -1,5 +1,5 @@
 import { GatewayError, type PluginApi, type Principal } from '../../contract/index.ts';
-import { createKeptDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
+import { createStoredDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
 
 /** Session created by a link or a key. */
@@ -41,7 +41,7 @@ export function createConsoleSessions(
   api: Pick<PluginApi, 'stores' | 'operators'>,
   sessionForMs: number,
 ): ConsoleSessions {
-  const sessions = createKeptDocuments<ConsoleSession>(api.stores.kept, 'sessions');
+  const sessions = createStoredDocuments<ConsoleSession>(api.stores.stored, 'sessions');
   const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
   api.stores.personalData(ofUsers.personal('sessions', sessions));
   /** Time of the last check of a session's key, by the session's hash. */
@@ -88,7 +88,7 @@ export function createConsoleSessions(
 
 /** Links, each of which signs in once. */
 function createLinks(api: Pick<PluginApi, 'stores'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
-  const links = createKeptDocuments<Link>(api.stores.kept, 'links');
+  const links = createStoredDocuments<Link>(api.stores.stored, 'links');
   return {
     async makeLink(userId, now) {
       const token = randomId();

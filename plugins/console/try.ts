@@ -30,11 +30,16 @@ export function createTries(): Tries {
     callers.set(credential, Object.freeze({ ...principal, credential: 'key' }));
     try {
       const response = await ctx.state.send({
-        ...{ method: ctx.method, path, body: ctx.req, signal },
+        method: ctx.method,
+        path,
+        body: ctx.req,
+        signal,
         headers: {
           ...passedOn(ctx.headers),
-          ...{ host: ctx.headers.host, authorization: `Bearer ${credential}` },
-          ...{ 'x-request-id': requestId, 'x-session-id': 'console' },
+          host: ctx.headers.host,
+          authorization: `Bearer ${credential}`,
+          'x-request-id': requestId,
+          'x-session-id': 'console',
         },
       });
       ctx.status = response.statusCode ?? 500;
@@ -57,7 +62,10 @@ export function createTries(): Tries {
 
 function route(method: 'GET' | 'POST' | 'DELETE', handler: Route['handler']): Route {
   return {
-    ...{ ...FOR_OPERATORS, scope: 'models:call', method, path: `${PREFIX}/*path` },
+    ...FOR_OPERATORS,
+    scope: 'models:call',
+    method,
+    path: `${PREFIX}/*path`,
     summary: 'Send a request to another route as the person who signed in',
     description:
       'The method, query and body are those of the route that is named behind it, and so is the response. For `/docs`: programs send a key to the route itself.',

@@ -37,7 +37,7 @@ const chat: DialectDefinition<ChatRequest> = {
     { pattern: /^\/v1beta\/openai\//, path: '/v1/' },
   ],
   read({ body, params: { provider } }) {
-    return { ...readChatRequest(body), ...(provider !== undefined && { provider }) };
+    return readChatRequest(body, provider);
   },
 };
 

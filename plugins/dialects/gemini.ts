@@ -29,7 +29,7 @@ import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../forma
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
-  'Google’s own format, in camelCase or snake_case. The model is the part between `/models/` and the last colon: `provider/model`, an alias, or a name that one provider lists.';
+  'Google’s format, in camelCase or snake_case. The path names the model: `provider/model`, an alias, or a name that one provider lists.';
 
 const CONFIG_SCHEMA = {
   type: 'object',
@@ -89,7 +89,7 @@ const gemini: DialectDefinition<GeminiBody> = {
   // Older SDKs add `models/` only to names without a slash: AI SDK, LangChain, @google/generative-ai.
   pathAliases: [
     // Newer SDKs omit `beta`, where OpenAI has the same paths.
-    { pattern: /^\/v1\/batches(?=\/|$)/, path: '/v1beta/batches', header: 'x-goog-api-key' },
+    { pattern: /^\/v1\/(?=(?:batches|files)(?:\/|$))/, path: '/v1beta/', header: 'x-goog-api-key' },
     { pattern: /^\/v1(?:beta)?\/(?!models\/|v1)(?=.+:[A-Za-z]+$)/, path: '/v1beta/models/' },
   ],
   credentials: { headers: ['x-goog-api-key'], query: ['key'] },
@@ -153,7 +153,11 @@ function both(camel: string, snake: string, schema: Schema): Readonly<Record<str
 function addEmbeddings(api: PluginApi): void {
   const add = (version: string, method: string, body: Schema, response: Schema): void =>
     api.route({
-      ...{ method: 'POST', path: `/${version}/models/*model\\:${method}`, auth: ['key'], isIdempotent: true, body },
+      method: 'POST',
+      path: `/${version}/models/*model\\:${method}`,
+      auth: ['key'],
+      isIdempotent: true,
+      body,
       summary: `Embeddings in Gemini’s format, by ${method}`,
       responses: { 200: { description: 'Vectors of length 1, in the order of the texts.', schema: response } },
       async handler(ctx) {
@@ -172,7 +176,9 @@ function addEmbeddings(api: PluginApi): void {
     const [one, several] = [{ embedding: EMBEDDING }, { embeddings }];
     add(version, 'embedContent', EMBED_REQUEST, { type: 'object', required: ['embedding'], properties: one });
     add(version, 'batchEmbedContents', BATCH_EMBED_REQUEST, {
-      ...{ type: 'object', required: ['embeddings'], properties: several },
+      type: 'object',
+      required: ['embeddings'],
+      properties: several,
     });
   }
 }

@@ -21,7 +21,7 @@ import {
 } from '../formats/google/read-interactions.ts';
 import { INTERACTION, streamInteraction, writeInteraction } from '../formats/google/write-interactions.ts';
 import { SSE_KEEP_ALIVE } from '../formats/google/write-stream.ts';
-import { KEPT_ID, keepOptions, keptForMs, keptPlace, type StoreMode } from './kit/keep.ts';
+import { KEPT_ID, keepOptions, type StoreMode, storageKey, storedForMs } from './kit/keep.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 /** Newer clients of Google's omit `beta`. */
@@ -49,7 +49,7 @@ const interactions: DialectDefinition<InteractionBody> = {
 };
 
 /** Interaction with its complete input. */
-interface Kept {
+interface StoredInteraction {
   readonly input: readonly Step[];
   readonly interaction: JsonObject;
   /** Target that generated it. */
@@ -65,7 +65,7 @@ class InteractionStore {
   constructor(api: Pick<PluginApi, 'stores' | 'log'>, mode: StoreMode, retention: string) {
     this.#api = api;
     this.#mode = mode;
-    this.#ttlMs = keptForMs(mode, retention);
+    this.#ttlMs = storedForMs(mode, retention);
   }
 
   /** Puts the earlier conversation before the request that continues it. */
@@ -75,7 +75,7 @@ class InteractionStore {
     if (id === undefined || id === '') return input;
     if (this.#mode === 'off') throw storeIsOff();
     const before = await this.get(caller, id);
-    if (!before) throw notKept(id);
+    if (!before) throw notStored(id);
     const steps = [...before.input, ...(readArray(before.interaction['steps']) as readonly Step[])];
     const expanded = { ...input, body: { ...body, input: [...steps, ...stepsOf(body['input'])] } };
     return before.target ? { ...expanded, follows: before.target } : expanded;
@@ -90,10 +90,10 @@ class InteractionStore {
     const id = readString(interaction['id']);
     if (id === undefined || !KEPT_ID.test(id) || interaction['status'] === 'failed') return;
     const target = responder?.();
-    const kept: Kept = { input: stepsOf(body['input']), interaction, ...(target && { target }) };
+    const stored: StoredInteraction = { input: stepsOf(body['input']), interaction, ...(target && { target }) };
     const { stores, log } = this.#api;
     try {
-      if (!(await stores.kept.set(caller.account, keyOf(caller, id), kept, this.#ttlMs)))
+      if (!(await stores.stored.set(caller.account, keyOf(caller, id), stored, this.#ttlMs)))
         log.info({ account: caller.account }, 'interaction is too large to store; it cannot be continued');
     } catch (err) {
       // The interaction is complete and paid for, so the caller gets it. The next request reports that it is not
@@ -102,21 +102,21 @@ class InteractionStore {
     }
   };
 
-  async get(caller: Principal, id: string): Promise<Kept | undefined> {
-    return KEPT_ID.test(id) ? this.#api.stores.kept.get<Kept>(keyOf(caller, id)) : undefined;
+  async get(caller: Principal, id: string): Promise<StoredInteraction | undefined> {
+    return KEPT_ID.test(id) ? this.#api.stores.stored.get<StoredInteraction>(keyOf(caller, id)) : undefined;
   }
 
   /** Returns true if it existed. */
   async remove(caller: Principal, id: string): Promise<boolean> {
-    return KEPT_ID.test(id) && (await this.#api.stores.kept.delete(caller.account, keyOf(caller, id)));
+    return KEPT_ID.test(id) && (await this.#api.stores.stored.delete(caller.account, keyOf(caller, id)));
   }
 }
 
 function keyOf(caller: Principal, id: string): string {
-  return keptPlace('interactions', caller, id);
+  return storageKey('interactions', caller, id);
 }
 
-function notKept(id: string): GatewayError {
+function notStored(id: string): GatewayError {
   return new GatewayError(
     'previous_response_not_found',
     `Interaction${KEPT_ID.test(id) ? ` \`${id}\`` : ''} not found: it does not exist or has expired. Send all steps as \`input\`.`,
@@ -141,19 +141,23 @@ function notFound(): GatewayError {
 
 /** Routes by which callers read and delete their stored interactions. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, path: string): void {
-  const find = async ({ state, params }: RouteContext): Promise<Kept> => {
-    const kept = await store.get(state.principal, params['id'] ?? '');
-    if (!kept) throw notFound();
-    return kept;
+  const find = async ({ state, params }: RouteContext): Promise<StoredInteraction> => {
+    const stored = await store.get(state.principal, params['id'] ?? '');
+    if (!stored) throw notFound();
+    return stored;
   };
   api.route({
-    ...{ method: 'GET', path, auth: ['key'], summary: 'Get a stored interaction of the caller' },
+    method: 'GET',
+    path,
+    auth: ['key'],
+    summary: 'Get a stored interaction of the caller',
     description: 'Returns the whole interaction; `include_input=true` adds all preceding steps.',
     query: {
       type: 'object',
       properties: {
         include_input: { enum: ['true', 'false'] },
-        ...{ stream: { type: 'string', maxLength: 8 }, last_event_id: { type: 'string', maxLength: 256 } },
+        stream: { type: 'string', maxLength: 8 },
+        last_event_id: { type: 'string', maxLength: 256 },
       },
     },
     responses: { 200: { description: 'The interaction.', schema: INTERACTION } },
@@ -168,7 +172,10 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, 
     },
   });
   api.route({
-    ...{ method: 'DELETE', path, auth: ['key'], summary: 'Delete an interaction of the caller' },
+    method: 'DELETE',
+    path,
+    auth: ['key'],
+    summary: 'Delete an interaction of the caller',
     responses: { 200: { description: 'Deleted.', schema: { type: 'object' } } },
     async handler(ctx) {
       if (!(await store.remove(ctx.state.principal, ctx.params['id'] ?? ''))) throw notFound();
@@ -176,7 +183,9 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, 
     },
   });
   api.route({
-    ...{ method: 'POST', path: `${path}/cancel`, auth: ['key'] },
+    method: 'POST',
+    path: `${path}/cancel`,
+    auth: ['key'],
     summary: 'Not supported: interactions do not run in the background',
     description: 'Interactions with `background` are rejected. Others end when their request is closed.',
     responses: { 200: { description: 'Never.', schema: INTERACTION } },

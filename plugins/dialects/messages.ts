@@ -65,6 +65,8 @@ const messages: DialectDefinition<MessagesRequest> = {
     },
   ],
   prefixes: ['/v1/messages'],
+  // OpenAI has the same path.
+  pathAliases: [{ pattern: /^\/v1\/files(?=\/|$)/, path: '/v1/messages/files', header: 'anthropic-version' }],
   models: MESSAGES_MODELS,
   native: MESSAGES_NATIVE,
   demandsLimit: true,

@@ -146,7 +146,10 @@ function snakeCase(value: JsonObject): JsonObject {
 }
 
 const openAiModel = ({ id, ownedBy, created }: ListedModel): object => ({
-  ...{ id, object: 'model', created, owned_by: ownedBy },
+  id,
+  object: 'model',
+  created,
+  owned_by: ownedBy,
 });
 
 /** Portkey's dialect: OpenAI's format, with headers for routing. */
@@ -200,7 +203,10 @@ const EMBEDDING_REQUEST: Schema = {
 
 function addEmbeddings(api: PluginApi, aliases: Aliases): void {
   api.route({
-    ...{ method: 'POST', path: '/portkey/v1/embeddings', auth: ['key'], isIdempotent: true },
+    method: 'POST',
+    path: '/portkey/v1/embeddings',
+    auth: ['key'],
+    isIdempotent: true,
     summary: 'Embeddings for clients of Portkey',
     body: EMBEDDING_REQUEST,
     responses: { 200: { description: 'One embedding for each input.', schema: { type: 'object' } } },
@@ -209,15 +215,20 @@ function addEmbeddings(api: PluginApi, aliases: Aliases): void {
       const sent = state.body as EmbeddingRequest;
       const { provider, model } = readWanted(headers, sent.model, aliases);
       const { requestId, principal, session, trace, signal, onOutcome } = state;
-      const { response, headers: told } = await api.models.call(
+      const { response, headers: reported } = await api.models.call(
         'embeddings',
         { ...sent, model },
         {
-          ...{ requestId, principal, session, trace, signal, onOutcome },
+          requestId,
+          principal,
+          session,
+          trace,
+          signal,
+          onOutcome,
           ...(provider !== undefined && { targets: [{ provider, model }] }),
         },
       );
-      ctx.set(told);
+      ctx.set(reported);
       ctx.body = response;
     },
   });

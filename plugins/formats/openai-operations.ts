@@ -27,7 +27,7 @@ import {
   type TranscriptionRequest,
 } from './kit/index.ts';
 import { classifyError } from './openai-chat/errors.ts';
-import { failureIn, readResponse, toldCost } from './openai-chat/response.ts';
+import { failureIn, readResponse, reportedCostOf } from './openai-chat/response.ts';
 import type { Differences } from './openai-chat/types.ts';
 import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
@@ -96,7 +96,9 @@ function batchOffer(endpoint: Offer, vendor: Differences): BatchOffer {
   const chat = '/chat/completions';
   return {
     ...one,
-    ...{ wire: 'openai', factor: BATCH_FACTOR, query },
+    wire: 'openai',
+    factor: BATCH_FACTOR,
+    query,
     paths: query === undefined ? { chat, responses: '/responses' } : { chat },
     response: (dialect, body, call) =>
       dialect === 'chat' ? readResponse(body, call, vendor) : responses.response(body, call),
@@ -119,13 +121,15 @@ function sentOf(
 function bodyOf(body: unknown, vendor: Vendor, list: string): JsonObject {
   const failure = failureIn(body, vendor.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isObject(body) || !Array.isArray(body[list])) throw wrong(`returned a response without \`${list}\``);
-  return withCost(body, vendor);
+  // Text Embeddings Inference and servers like it return the list alone.
+  const response = Array.isArray(body) ? { [list]: body } : body;
+  if (!isObject(response) || !Array.isArray(response[list])) throw wrong(`returned a response without \`${list}\``);
+  return withCost(response, vendor);
 }
 
 function withCost(body: JsonObject, vendor: Vendor): JsonObject {
   const { usage } = body;
-  const cost = isObject(usage) ? toldCost(usage, vendor) : undefined;
+  const cost = isObject(usage) ? reportedCostOf(usage, vendor) : undefined;
   return isObject(usage) && cost !== undefined ? { ...body, usage: { ...usage, cost } } : body;
 }
 
@@ -177,6 +181,12 @@ function textOf(document: unknown): string {
     : (readString(readObject(document)['text']) ?? JSON.stringify(document));
 }
 
+/** An object that has only a text is that text, which every vendor accepts. */
+function bareText(document: RerankRequest['documents'][number]): unknown {
+  const { text, ...rest } = readObject(document);
+  return typeof text === 'string' && Object.keys(rest).length === 0 ? text : document;
+}
+
 /** Sources: https://docs.cohere.com/reference/rerank, https://jina.ai/reranker, https://docs.vllm.ai (`/rerank`) */
 export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResponse> {
   return {
@@ -186,7 +196,7 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
       const { body, dropped } = sentOf(wanted, RERANK_FIELDS);
       return {
         path: pathOf(vendor, 'rerank', model),
-        body: { model, ...body, ...(vendor.rerankTexts && { documents: input.documents.map(textOf) }) },
+        body: { model, ...body, documents: input.documents.map(vendor.rerankTexts ? textOf : bareText) },
         ...(dropped.length > 0 && { dropped }),
       };
     },
@@ -194,16 +204,19 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
       const body = bodyOf(value, vendor, 'results');
       const seen = new Set<number>();
       const results = readArray(body['results']).map((row) => {
-        const { index, relevance_score: score } = readObject(row);
+        const { index, relevance_score: relevance, score = relevance } = readObject(row);
         const document = typeof index === 'number' ? input.documents[index] : undefined;
         if (typeof index !== 'number' || document === undefined || seen.has(index) || typeof score !== 'number')
           throw wrong('returned a result for a document that is not in the request');
         seen.add(index);
         return {
-          ...{ index, relevance_score: score },
+          index,
+          relevance_score: score,
           ...(input.return_documents && { document: typeof document === 'string' ? { text: document } : document }),
         };
       });
+      // Clients take the first results.
+      results.sort((a, b) => b.relevance_score - a.relevance_score);
       const usage = readObject(body['usage']);
       const units = readObject(readObject(body['meta'])['billed_units']);
       const tokens =
@@ -313,6 +326,16 @@ const IMAGE_FIELDS = Object.freeze([
   ...['response_format', 'partial_images', 'stream', 'user', 'input_fidelity'],
 ]);
 
+/**
+ * OpenAI's GPT image models reject fields of DALL·E, and always return base64.
+ * Source: https://platform.openai.com/docs/api-reference/images/create
+ */
+function fieldsOfImage(model: string, { quality }: JsonObject): readonly string[] {
+  if (!/(?:^|\/)(?:gpt-image|chatgpt-image)/.test(model)) return IMAGE_FIELDS;
+  const rejected = ['style', 'response_format', ...(quality === 'hd' || quality === 'standard' ? ['quality'] : [])];
+  return IMAGE_FIELDS.filter((name) => !rejected.includes(name));
+}
+
 /** Images to edit as data URLs. Source: https://docs.x.ai/developers/model-capabilities/images/editing */
 function jsonImages(files: readonly FormFile[], mask: unknown): JsonObject {
   if (mask !== undefined)
@@ -330,18 +353,18 @@ function jsonImages(files: readonly FormFile[], mask: unknown): JsonObject {
 export function imagesCodec(vendor: Vendor): ImageOffer['codec'] {
   return {
     request({ images, mask, ...input }, files, call) {
-      const taken = sentOf(input, IMAGE_FIELDS);
+      const taken = sentOf(input, fieldsOfImage(call.model, input));
       const { body, dropped } = vendor.images?.write?.(taken.body) ?? { body: taken.body, dropped: [] };
       const left = [...taken.dropped, ...dropped];
-      const told = left.length > 0 && { dropped: left };
+      const reported = left.length > 0 && { dropped: left };
       if (!images) {
         const path = pathOf(vendor, 'images/generations', call.model);
-        return { path, body: { model: call.model, ...body }, ...told };
+        return { path, body: { model: call.model, ...body }, ...reported };
       }
       const path = pathOf(vendor, 'images/edits', call.model);
       const sent = { model: call.model, ...body };
-      if (vendor.images?.edits === 'json') return { path, body: { ...sent, ...jsonImages(files, mask) }, ...told };
-      return { path, ...multipartBody(textFields(sent), files, call.id), ...told };
+      if (vendor.images?.edits === 'json') return { path, body: { ...sent, ...jsonImages(files, mask) }, ...reported };
+      return { path, ...multipartBody(textFields(sent), files, call.id), ...reported };
     },
     response(value, { created }) {
       const body = bodyOf(value, vendor, 'data');

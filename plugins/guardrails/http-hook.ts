@@ -51,8 +51,18 @@ function describeCall(call: Call): object {
   const { id, requestId, operation, principal, tags, session, request, stream, targets, startedAt, client } = call;
   const { userId, account, keyId, plan } = principal;
   return {
-    ...{ id, request_id: requestId, operation, model: request.model, stream },
-    ...{ user: userId, account, key: keyId, plan, tags, session, dialect: client?.dialect },
+    id,
+    request_id: requestId,
+    operation,
+    model: request.model,
+    stream,
+    user: userId,
+    account,
+    key: keyId,
+    plan,
+    tags,
+    session,
+    dialect: client?.dialect,
     targets: targets.map(({ provider, model }) => `${provider}/${model}`),
     started_at: new Date(startedAt).toISOString(),
   };
@@ -65,9 +75,15 @@ function describeError({ code, status, message, param }: GatewayError): object {
 function describeOutcome(outcome: Outcome): object {
   const { status, error, target, attempts, usage, cost, durationMs, firstByteMs, refusedBy } = outcome;
   return {
-    ...{ status, ...(error && { error: describeError(error) }), refused_by: refusedBy },
-    ...{ target: target && `${target.provider}/${target.model}`, attempts: attempts.length, usage },
-    ...{ cost_usd: cost === undefined ? null : formatUsd(cost), duration_ms: durationMs, first_byte_ms: firstByteMs },
+    status,
+    ...(error && { error: describeError(error) }),
+    refused_by: refusedBy,
+    target: target && `${target.provider}/${target.model}`,
+    attempts: attempts.length,
+    usage,
+    cost_usd: cost === undefined ? null : formatUsd(cost),
+    duration_ms: durationMs,
+    first_byte_ms: firstByteMs,
   };
 }
 
@@ -190,8 +206,12 @@ export default definePlugin({
         if (!isObject(given)) return undefined;
         const { code = error.code, message = error.message } = given;
         if (typeof code !== 'string' || !Object.hasOwn(ERRORS, code) || typeof message !== 'string') return undefined;
-        const { param, retryAfterMs, headers: told, refusedBy } = error;
-        const options = { ...{ headers: told, cause: error }, ...(param !== undefined && { param }) };
+        const { param, retryAfterMs, headers: reported, refusedBy } = error;
+        const options = {
+          headers: reported,
+          cause: error,
+          ...(param !== undefined && { param }),
+        };
         return new GatewayError(code as ErrorCode, message.slice(0, MAX_MESSAGE), {
           ...options,
           ...(retryAfterMs !== undefined && { retryAfterMs }),

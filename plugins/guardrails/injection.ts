@@ -105,8 +105,29 @@ const NEAR = 120;
 
 /** Letters of other alphabets that look like Latin ones. */
 const LOOKS_LIKE: Readonly<Record<string, string>> = Object.freeze({
-  ...{ а: 'a', е: 'e', о: 'o', р: 'p', с: 'c', х: 'x', у: 'y', і: 'i', ј: 'j', ѕ: 's', ԁ: 'd', һ: 'h', ո: 'n' },
-  ...{ ο: 'o', α: 'a', ε: 'e', ρ: 'p', ι: 'i', ν: 'v', κ: 'k', τ: 't', υ: 'u', ı: 'i' },
+  а: 'a',
+  е: 'e',
+  о: 'o',
+  р: 'p',
+  с: 'c',
+  х: 'x',
+  у: 'y',
+  і: 'i',
+  ј: 'j',
+  ѕ: 's',
+  ԁ: 'd',
+  һ: 'h',
+  ո: 'n',
+  ο: 'o',
+  α: 'a',
+  ε: 'e',
+  ρ: 'p',
+  ι: 'i',
+  ν: 'v',
+  κ: 'k',
+  τ: 't',
+  υ: 'u',
+  ı: 'i',
 });
 
 /**

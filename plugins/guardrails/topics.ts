@@ -114,7 +114,8 @@ export default definePlugin({
       try {
         const response = await api.chat(
           {
-            ...{ model, max_completion_tokens: maxTokens },
+            model,
+            max_completion_tokens: maxTokens,
             messages: [
               { role: 'system', content: system },
               { role: 'user', content: JSON.stringify(texts.map(({ before = '', text }) => before + text)) },

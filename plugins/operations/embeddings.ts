@@ -3,6 +3,7 @@ import {
   costOf,
   definePlugin,
   estimateTextTokens,
+  GatewayError,
   isCount,
   isObject,
   type JsonObject,
@@ -91,14 +92,15 @@ export default definePlugin({
       estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
+        assertCount(response, countInputs(request.input));
         // A codec in JavaScript may omit the usage.
         const counted = isObject(response.usage) ? response.usage['prompt_tokens'] : undefined;
         // The input was not empty, so a count of 0 is invalid.
-        const told = isCount(counted) && counted > 0 ? counted : undefined;
+        const reported = isCount(counted) && counted > 0 ? counted : undefined;
         const providerCost = readCost(response.usage);
         meter({
-          ...costOfTokens(told ?? countTokens(request.input), price),
-          estimated: told === undefined,
+          ...costOfTokens(reported ?? countTokens(request.input), price),
+          estimated: reported === undefined,
           providerCost,
         });
         return response;
@@ -143,9 +145,28 @@ export default definePlugin({
   },
 });
 
+/** Number of texts: a list of token numbers is one text. */
+function countInputs(input: EmbeddingRequest['input']): number {
+  return typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length;
+}
+
+/** Rejects a response that does not have exactly one embedding for each input: a caller would match texts with wrong vectors. */
+function assertCount({ data }: EmbeddingResponse, inputs: number): void {
+  const found = Array.isArray(data) ? data.length : 0;
+  if (found === inputs) return;
+  throw new GatewayError(
+    'provider_invalid_response',
+    `The provider returned ${found} embeddings for ${inputs} inputs.`,
+  );
+}
+
 function addCohereRoute(api: PluginApi): void {
   api.route({
-    ...{ method: 'POST', path: '/v2/embed', auth: ['key'], isIdempotent: true, body: COHERE_REQUEST },
+    method: 'POST',
+    path: '/v2/embed',
+    auth: ['key'],
+    isIdempotent: true,
+    body: COHERE_REQUEST,
     summary: 'Embeddings in Cohere’s format; the model is `provider/model` or an alias',
     description: 'Embeds texts and returns numbers.',
     responses: { 200: { description: 'One embedding for each text.', schema: COHERE_RESPONSE } },
@@ -157,7 +178,9 @@ function addCohereRoute(api: PluginApi): void {
       const { data, usage } = called.response;
       ctx.set(called.headers);
       ctx.body = {
-        ...{ id: ctx.state.requestId, response_type: 'embeddings_by_type', texts },
+        id: ctx.state.requestId,
+        response_type: 'embeddings_by_type',
+        texts,
         embeddings: { float: data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => embedding) },
         meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.prompt_tokens } },
       };

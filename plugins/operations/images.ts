@@ -20,8 +20,8 @@ import {
   type UploadedFile,
 } from '../../contract/index.ts';
 import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../formats/kit/index.ts';
-import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
-import { addModelRoutes, callContext } from './kit/model-routes.ts';
+import { isEventStream, missingFile, readEvents, readWhole } from './kit/event-stream.ts';
+import { addModelRoutes, respond } from './kit/model-routes.ts';
 
 /** OpenAI's limits: size of one image, and number of images in an edit, including its mask. */
 const MAX_FILE_BYTES = 50 * 1024 * 1024;
@@ -38,7 +38,12 @@ const PROPERTIES = Object.freeze({
     pattern: '^(?:auto|[1-9]\\d{1,4}x[1-9]\\d{1,4})$',
     description: '`auto`, or a size such as `1024x1024`.',
   }),
-  ...{ quality: word, background: word, output_format: word, moderation: word, style: word, input_fidelity: word },
+  quality: word,
+  background: word,
+  output_format: word,
+  moderation: word,
+  style: word,
+  input_fidelity: word,
   output_compression: nullable('integer', { minimum: 0, maximum: 100 }),
   response_format: { enum: ['url', 'b64_json', null] },
   partial_images: nullable('integer', { minimum: 0, maximum: 3 }),
@@ -57,7 +62,8 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
 
 /** Request of the operation: an edit has files. */
 const OPERATION_REQUEST: Schema = {
-  ...{ type: 'object', required: ['model', 'prompt'] },
+  type: 'object',
+  required: ['model', 'prompt'],
   properties: { ...PROPERTIES, images: { type: 'array', minItems: 1, maxItems: MAX_FILES, items: file }, mask: file },
 };
 
@@ -109,31 +115,38 @@ export default definePlugin({
         isObject(value) && (isObject(value['json']) || typeof value['events'] === 'object'),
     });
     addModelRoutes(api, {
-      ...{ operation: 'images', path: 'images/generations', summary: 'Image generation', body: REQUEST },
-      ...{ description: DESCRIPTION, response: MADE, write: sendImages },
+      path: 'images/generations',
+      summary: 'Image generation',
+      body: REQUEST,
+      description: DESCRIPTION,
+      response: MADE,
+      ...RESPOND,
     });
     addEdits(api);
   },
 });
 
-async function sendImages(ctx: RouteContext, { json, events }: ImageResponse): Promise<void> {
-  if (events) return sendEvents(ctx, events);
-  ctx.body = json;
-}
+const RESPOND = Object.freeze({
+  operation: 'images',
+  eventsOf: ({ events }: ImageResponse) => events,
+  write: ({ json }: ImageResponse) => json,
+});
 
 function addEdits(api: PluginApi): void {
   const form = { maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_FILES, readsWhole: true };
   const add = (path: string, by: string): void =>
     api.route({
-      ...{ method: 'POST', path, summary: `Image editing; ${by}`, auth: ['key'], body: FORM, form },
+      method: 'POST',
+      path,
+      summary: `Image editing; ${by}`,
+      auth: ['key'],
+      body: FORM,
+      form,
       description: `Accepts a form with one or more files \`image\` and an optional \`mask\`. ${DESCRIPTION}`,
       responses: { 200: MADE },
       async handler(context) {
         const ctx = context as RouteContext;
-        const request = readForm(ctx);
-        const { response, headers } = await api.models.call('images', request, callContext(ctx, request));
-        ctx.set(headers);
-        await sendImages(ctx, response);
+        await respond(api, ctx, RESPOND, readForm(ctx));
       },
     });
   add('/api/core/:provider/images/edits', 'by one provider');
@@ -203,7 +216,9 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
 async function* eventsOf({ data, created, usage }: JsonObject, type: string): AsyncGenerator<JsonObject> {
   for (const [at, image] of readArray(data).entries())
     yield {
-      ...{ type, created_at: created, ...readObject(image) },
+      type,
+      created_at: created,
+      ...readObject(image),
       ...(at === readArray(data).length - 1 && usage !== undefined && { usage }),
     };
 }
@@ -252,18 +267,18 @@ function mostOf({ prompt, n, size, quality, partial_images: partial, images = []
 }
 
 function meteredOf(usage: unknown, made: number, request: ImageRequest, price: Price | undefined): Metered {
-  const told = readObject(usage);
-  const input = readCount(told['input_tokens']);
-  const output = readCount(told['output_tokens']);
+  const reported = readObject(usage);
+  const input = readCount(reported['input_tokens']);
+  const output = readCount(reported['output_tokens']);
   const isByImage = price?.fees?.[IMAGES] !== undefined;
-  const providerCost = readCost(told);
+  const providerCost = readCost(reported);
   if (isByImage || !input || !output) {
     const count = Math.max(made, 1);
     const guess = costOfImages({ ...mostOf({ ...request, n: count }), images: count }, price);
     return { ...guess, estimated: !isByImage, providerCost };
   }
-  const imageInput = Math.min(input, readCount(readObject(told['input_tokens_details'])['image_tokens']) ?? 0);
-  const written = Math.min(output, readCount(readObject(told['output_tokens_details'])['text_tokens']) ?? 0);
+  const imageInput = Math.min(input, readCount(readObject(reported['input_tokens_details'])['image_tokens']) ?? 0);
+  const written = Math.min(output, readCount(readObject(reported['output_tokens_details'])['text_tokens']) ?? 0);
   return {
     ...costOfImages({ images: made, input, imageInput, output, written }, price),
     estimated: false,
@@ -283,11 +298,11 @@ function costOfImages(
     return { units: { [IMAGES]: images }, cost, parts };
   }
   const usage = {
-    ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
-    ...{
-      prompt_tokens_details: { image_tokens: imageInput },
-      completion_tokens_details: { image_tokens: output - written },
-    },
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: { image_tokens: imageInput },
+    completion_tokens_details: { image_tokens: output - written },
   };
   const cost = costOf(usage, price, undefined, undefined, parts);
   return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };

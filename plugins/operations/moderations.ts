@@ -74,15 +74,18 @@ export default definePlugin({
       estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        const told = readCount(response.usage?.['prompt_tokens']) ?? readCount(response.usage?.['total_tokens']);
+        const reported = readCount(response.usage?.['prompt_tokens']) ?? readCount(response.usage?.['total_tokens']);
         const providerCost = readCost(response.usage);
-        meter({ ...costOfTokens(told || countTokens(request.input), price), estimated: !told, providerCost });
+        meter({ ...costOfTokens(reported || countTokens(request.input), price), estimated: !reported, providerCost });
         return response;
       },
       isResponse: (value): value is ModerationResponse => isObject(value) && Array.isArray(value['results']),
     });
     addModelRoutes(api, {
-      ...{ operation: 'moderations', path: 'moderations', summary: 'Moderation of texts and images', body: REQUEST },
+      operation: 'moderations',
+      path: 'moderations',
+      summary: 'Moderation of texts and images',
+      body: REQUEST,
       description: 'The model defines the categories.',
       response: { description: 'One result for each text, or one for all parts together.', schema: RESPONSE },
       read: (body) => ({ ...body, model: body.model || DEFAULT_MODEL }),

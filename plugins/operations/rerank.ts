@@ -68,24 +68,26 @@ export default definePlugin({
       estimate: (request, { price }) => costOfRerank(estimateUsage(request), price),
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        const told = { tokens: response.usage?.total_tokens, searches: response.meta?.billed_units.search_units };
+        const reported = { tokens: response.usage?.total_tokens, searches: response.meta?.billed_units.search_units };
         const isBySearch = price?.fees?.[SEARCHES] !== undefined;
-        const estimated = isBySearch ? told.searches === undefined : !told.tokens;
+        const estimated = isBySearch ? reported.searches === undefined : !reported.tokens;
         const guessed = estimateUsage(request);
-        const used = { tokens: told.tokens || guessed.tokens, searches: told.searches ?? guessed.searches };
+        const used = { tokens: reported.tokens || guessed.tokens, searches: reported.searches ?? guessed.searches };
         meter({ ...costOfRerank(used, price), estimated, providerCost: readCost(response.usage) });
         return response;
       },
       isResponse: (value): value is RerankResponse => isObject(value) && Array.isArray(value['results']),
     });
     addModelRoutes(api, {
-      ...{ operation: 'rerank', path: 'rerank', also: ['/v2/rerank'], body: REQUEST },
+      operation: 'rerank',
+      path: 'rerank',
+      also: ['/v2/rerank'],
+      body: REQUEST,
       summary: 'Rank documents by their relevance to a query',
       response: { description: 'Documents, most relevant first.', schema: RESPONSE },
-      async write(ctx, response) {
-        // Cohere's own response always has it, and clients of its v2 require it.
-        ctx.body = ctx.path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response;
-      },
+      // Cohere's own response always has it, and clients of its v2 require it.
+      write: (response, { path }) =>
+        path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response,
     });
   },
 });

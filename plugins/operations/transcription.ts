@@ -19,8 +19,8 @@ import {
   type UploadedFile,
 } from '../../contract/index.ts';
 import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../formats/kit/index.ts';
-import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
-import { callContext } from './kit/model-routes.ts';
+import { isEventStream, missingFile, readEvents, readWhole } from './kit/event-stream.ts';
+import { respond } from './kit/model-routes.ts';
 
 /** OpenAI's limit, also used by other vendors. */
 const MAX_FILE_BYTES = 25 * 1024 * 1024;
@@ -95,10 +95,20 @@ export default definePlugin({
   },
 });
 
+const RESPOND = Object.freeze({
+  operation: 'transcription',
+  eventsOf: ({ events }: TranscriptionResponse) => events,
+  write: ({ text, json }: TranscriptionResponse) => text ?? json,
+});
+
 function addRoutes(api: PluginApi): void {
   const add = (path: string, task: TranscriptionRequest['task'], by: string): void =>
     api.route({
-      ...{ method: 'POST', path, auth: ['key'], body: FORM, form: { maxFileBytes: MAX_FILE_BYTES, readsWhole: true } },
+      method: 'POST',
+      path,
+      auth: ['key'],
+      body: FORM,
+      form: { maxFileBytes: MAX_FILE_BYTES, readsWhole: true },
       summary: `${task === 'translate' ? 'Speech as English text' : 'Speech as text'}; ${by}`,
       description:
         'Accepts a form with `file` (at most 25 MB). Returns text for `text`, `srt` and `vtt`, JSON for other formats, and events with `stream`.',
@@ -106,11 +116,8 @@ function addRoutes(api: PluginApi): void {
       async handler(context) {
         const ctx = context as RouteContext;
         const request = readForm(ctx, task);
-        const { response, headers } = await api.models.call('transcription', request, callContext(ctx, request));
-        ctx.set(headers);
-        if (response.events) return sendEvents(ctx, response.events);
-        if (response.text !== undefined) ctx.type = 'text/plain; charset=utf-8';
-        ctx.body = response.text ?? response.json;
+        await respond(api, ctx, RESPOND, request);
+        if (typeof ctx.body === 'string') ctx.type = 'text/plain; charset=utf-8';
       },
     });
   for (const [path, task] of [
@@ -133,7 +140,10 @@ function readForm({ state }: RouteContext, task: TranscriptionRequest['task']): 
   const { temperature, stream, 'timestamp_granularities[]': _, 'include[]': __, ...rest } = form;
   return {
     ...(rest as { readonly model: string }),
-    ...{ task, file, timestamp_granularities: granularities, include: list('include') },
+    task,
+    file,
+    timestamp_granularities: granularities,
+    include: list('include'),
     ...(temperature !== undefined && { temperature: Number(temperature) }),
     ...(stream !== undefined && { stream: stream === 'true' }),
   };
@@ -196,7 +206,9 @@ function inFormat(
   return {
     // Mistral's clients require the model and the language, which OpenAI's response lacks.
     json: {
-      ...{ text, model, language: readString(body['language']) ?? language ?? null },
+      text,
+      model,
+      language: readString(body['language']) ?? language ?? null,
       ...(logprobs !== undefined && { logprobs }),
       ...(languages !== undefined && { languages }),
       ...(usage !== undefined && { usage }),
@@ -253,11 +265,11 @@ interface SoundUsage {
 }
 
 function meteredOf({ usage, duration }: JsonObject, file: UploadedFile, price: Price | undefined): Metered {
-  const told = readObject(usage);
-  const input = readCount(told['input_tokens']) ?? readCount(told['prompt_tokens']);
-  const output = readCount(told['output_tokens']) ?? readCount(told['completion_tokens']) ?? 0;
-  const details = readObject(told['input_token_details'] ?? told['prompt_tokens_details']);
-  const length = [told['seconds'], told['prompt_audio_seconds'], duration]
+  const reported = readObject(usage);
+  const input = readCount(reported['input_tokens']) ?? readCount(reported['prompt_tokens']);
+  const output = readCount(reported['output_tokens']) ?? readCount(reported['completion_tokens']) ?? 0;
+  const details = readObject(reported['input_token_details'] ?? reported['prompt_tokens_details']);
+  const length = [reported['seconds'], reported['prompt_audio_seconds'], duration]
     .map(Number)
     .find((each) => each > 0 && each < 1e6);
   const tokens = input
@@ -266,7 +278,7 @@ function meteredOf({ usage, duration }: JsonObject, file: UploadedFile, price: P
   const seconds = length === undefined ? longest(file) : Math.ceil(length);
   const isByTime = price?.fees?.[SECONDS] !== undefined;
   const estimated = isByTime ? length === undefined : tokens === undefined;
-  return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated, providerCost: readCost(told) };
+  return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated, providerCost: readCost(reported) };
 }
 
 /** Cost by second if the price has a fee for seconds, otherwise by token. */
@@ -280,7 +292,9 @@ function costOfSound({ seconds, tokens }: SoundUsage, price: Price | undefined):
   const guess = { input: seconds * TOKENS_PER_SECOND, output: seconds * WORD_TOKENS_PER_SECOND };
   const { input, output, audio } = tokens ?? { ...guess, audio: guess.input };
   const usage = {
-    ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
     prompt_tokens_details: { audio_tokens: audio },
   };
   const cost = costOf(usage, price, undefined, undefined, parts);

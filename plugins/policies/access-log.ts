@@ -34,7 +34,7 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      health: { type: 'boolean', default: false, description: 'Whether health checks and metrics get a line too.' },
+      health: { type: 'boolean', default: false, description: 'Also logs requests of health checks and metrics.' },
     },
   },
   setup(api, config) {

@@ -7,28 +7,37 @@ interface Parameters {
   readonly values: readonly (readonly [field: string, value: unknown])[];
 }
 
+/** Fields of a request that are the caller's alone. */
+const NO_PARAMETERS = ['model', 'messages', 'input', 'contents', 'prompt', 'stream', 'tools'];
+
 const PARAMETERS = {
   type: 'object',
-  additionalProperties: false,
+  additionalProperties: true,
+  propertyNames: { not: { enum: NO_PARAMETERS }, maxLength: 100 },
   minProperties: 1,
+  maxProperties: 50,
+  description:
+    'Fields of requests and their values, also those of the vendor, such as `top_k`, `chat_template_kwargs` or `extra_body`.',
   properties: {
     system: {
       type: 'string',
       minLength: 1,
       maxLength: 100_000,
-      description: 'The first system message, before those of the caller.',
+      description: 'System message before those of the caller.',
     },
     reasoning_effort: {
       enum: ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'],
-      description: 'How hard the model thinks; a model gets the nearest that it takes.',
+      description: 'Reasoning effort; a model gets the nearest that it supports.',
     },
     temperature: { type: 'number', minimum: 0, maximum: 2 },
     top_p: { type: 'number', minimum: 0, maximum: 1 },
-    verbosity: { enum: ['low', 'medium', 'high'], description: 'How long the response is, for models that know it.' },
+    verbosity: {
+      enum: ['low', 'medium', 'high'],
+      description: 'Verbosity of the response, for models that support it.',
+    },
     override: {
       type: 'boolean',
-      description:
-        'Whether these hold in place of what a caller says, too. Default `false`: where the caller says nothing.',
+      description: 'Also overrides the caller’s values. Default `false`: only if the caller sets none.',
     },
   },
 } as const;
@@ -46,7 +55,7 @@ export default definePlugin({
         type: 'object',
         default: {},
         additionalProperties: PARAMETERS,
-        description: 'By the name of an alias, as `models` has it, patterns such as `claude-*` too.',
+        description: 'Parameters by `provider/model` or by alias of `models`, including patterns such as `claude-*`.',
       },
     },
   },
@@ -61,13 +70,18 @@ export default definePlugin({
     for (const [alias, { system, override = false, ...values }] of Object.entries(config.models))
       byAlias.set(alias, { ...(system !== undefined && { system }), override, values: Object.entries(values) });
     api.onRegistered(() => {
-      const wrong = [...byAlias.keys()].find((name) => !providersOf.has(name));
+      const { catalog } = api.models;
+      const isModel = (name: string): boolean => {
+        const at = name.indexOf('/');
+        return at > 0 && catalog.find(name.slice(0, at), name.slice(at + 1)) !== undefined;
+      };
+      const wrong = [...byAlias.keys()].find((name) => !providersOf.has(name) && !isModel(name));
       if (wrong === undefined) return;
       const known = [...providersOf.keys()].slice(0, 20).join(', ');
       throw new OptionError(
         `/models/${wrong.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-        'is no alias of "models"',
-        `Its parameters would never be used. There are: ${known || 'none'}.`,
+        'is not an alias in "models", and not a model of a provider',
+        `Its parameters would never be used. Aliases: ${known || 'none'}.`,
       );
     });
     const patterns = [...providersOf.keys()]
@@ -81,10 +95,13 @@ export default definePlugin({
       const providers = alias === undefined ? undefined : providersOf.get(alias);
       return targets.every(({ provider }) => providers?.has(provider)) ? alias : undefined;
     };
+    /** Returns the only target of a call: the model that its name means, if it is no alias. */
+    const modelOf = ({ targets: [only, more] }: Call<'chat'>): string | undefined =>
+      only && !more ? `${only.provider}/${only.model}` : undefined;
     api.hook('prepare', {
       operations: ['chat', 'count'],
       handler(call, request) {
-        const alias = aliasOf(call as Call<'chat'>, request as ChatRequest);
+        const alias = aliasOf(call as Call<'chat'>, request as ChatRequest) ?? modelOf(call as Call<'chat'>);
         const parameters = alias === undefined ? undefined : byAlias.get(alias);
         return parameters && withParameters(request as ChatRequest, parameters);
       },

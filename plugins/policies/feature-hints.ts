@@ -42,13 +42,13 @@ export default definePlugin({
         method,
         path,
         isFallback: true,
-        summary: `${name}, which is not switched on`,
+        summary: `${name}, which is not enabled`,
         auth: ['key'],
         responses: { 503: 'The feature is not configured.' },
         handler() {
           throw new GatewayError(
             'feature_disabled',
-            `${name} is not switched on here. Its operator does that in the configuration: ${how}`,
+            `${name} is not enabled here. The operator enables it in the configuration: ${how}`,
           );
         },
       });

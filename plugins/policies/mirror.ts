@@ -87,7 +87,7 @@ export default definePlugin({
         type: 'object',
         default: {},
         description:
-          'By the name of an alias, or `provider/model` as callers write it: where a share of its chats is copied to.',
+          'Mirrors by alias or `provider/model`, as callers write it: the target of the copies and their share.',
         additionalProperties: {
           type: 'object',
           additionalProperties: false,
@@ -97,7 +97,7 @@ export default definePlugin({
             share: {
               type: 'string',
               pattern: '^(?:\\d|[1-9]\\d)(?:\\.\\d{1,3})?%$|^100%$',
-              description: 'The share of the chats that are copied, such as `5%`.',
+              description: 'Share of chats to copy, such as `5%`.',
             },
           },
         },
@@ -107,14 +107,14 @@ export default definePlugin({
         minLength: 1,
         maxLength: 128,
         default: 'mirror',
-        description: 'The user, with an account of the same name, that copies are booked to; callers pay for none.',
+        description: 'User whose account pays for the copies; callers never pay for them.',
       },
       atOnce: {
         type: 'integer',
         minimum: 1,
         maximum: 100,
         default: 4,
-        description: 'How many copies may run at the same time in a process; others are left out.',
+        description: 'Maximum number of concurrent copies per process; further ones are skipped.',
       },
     },
   },
@@ -124,9 +124,9 @@ export default definePlugin({
       { path: '/api/core/admin/mirrors', scope: 'usage:read' },
       {
         http: {
-          summary: 'How calls compare with their copies at other models',
-          description: 'What both cost and took, and the tools that they called, by alias and model.',
-          response: 'Each alias with the model that its calls are copied to.',
+          summary: 'Compare calls with their copies at other models',
+          description: 'Cost, latency and called tools of both, by alias and model.',
+          response: 'Comparison per alias and mirror model.',
           schema: ROW,
           isWhole: true,
         },
@@ -143,7 +143,7 @@ export default definePlugin({
             ['failed', ({ failed }) => String(Object.values(failed).reduce((sum, count) => sum + count, 0))],
             ['skipped', ({ skipped }) => String(skipped)],
           ],
-          empty: 'No call was copied yet.',
+          empty: 'No copies yet.',
         },
       },
     );
@@ -235,11 +235,7 @@ function assertKnown(api: Pick<PluginApi, 'models'>, rules: ReadonlyMap<string, 
       api.models.alias(alias) === undefined &&
       !(original.provider !== '' && catalog.find(original.provider, original.model))
     )
-      throw new OptionError(
-        at,
-        'is neither an alias of "models" nor a model of a provider',
-        'Its calls would never be copied.',
-      );
+      throw new OptionError(at, 'is not an alias in "models" and not a model of a provider', 'No call would match it.');
   }
 }
 
@@ -256,7 +252,9 @@ async function copyCall(
   const { stream: _stream, stream_options: _options, ...rest } = call.request;
   const request: ChatRequest = { ...rest, model: to };
   const context = {
-    ...{ principal, requestId: call.requestId, tags: [`mirror=${alias}`] },
+    principal,
+    requestId: call.requestId,
+    tags: [`mirror=${alias}`],
     signal: AbortSignal.any([closing, AbortSignal.timeout(COPY_MS)]),
     onOutcome(_call: Call, came: Outcome) {
       outcome = came;
@@ -267,7 +265,7 @@ async function copyCall(
       for await (const chunk of await api.chat({ ...request, stream: true }, context)) tools.push(...newToolsOf(chunk));
     else tools.push(...toolsOf(await api.chat({ ...request, stream: false }, context)));
     if (outcome?.status === 'ok') return { outcome, tools };
-    throw outcome?.error ?? new GatewayError('provider_unavailable', 'The copy did not come to its end.');
+    throw outcome?.error ?? new GatewayError('provider_unavailable', 'The copy was interrupted.');
   } catch (error) {
     const { code } = toGatewayError(error);
     api.log.info({ request_id: call.requestId, requested: alias, model: to, code }, 'the copy of a call failed');
@@ -307,10 +305,7 @@ function bookOf(api: PluginApi) {
         await records.change(ALL, (value = {}) => changes.reduce((sums, change) => change(sums), value));
       }
     } catch (error) {
-      api.log.warn(
-        { err: error },
-        'what copies of calls came to could not be written down; it waits for the next copy',
-      );
+      api.log.warn({ err: error }, 'results of call copies could not be stored; retried with the next copy');
       waiting.changes = [...changes, ...waiting.changes].slice(-MOST_WAITING);
     } finally {
       waiting.isWriting = false;
@@ -330,8 +325,13 @@ function bookOf(api: PluginApi) {
 
 function addTo(before: Sums | undefined, came: Came): Sums {
   const sums: Sums = before ?? {
-    ...{ since: Date.now(), pairs: 0, sameTools: 0, skipped: 0, failed: {} },
-    ...{ original: NO_SIDE, copy: NO_SIDE },
+    since: Date.now(),
+    pairs: 0,
+    sameTools: 0,
+    skipped: 0,
+    failed: {},
+    original: NO_SIDE,
+    copy: NO_SIDE,
   };
   if ('skipped' in came) return { ...sums, skipped: sums.skipped + 1 };
   if ('code' in came) return { ...sums, failed: { ...sums.failed, [came.code]: (sums.failed[came.code] ?? 0) + 1 } };
@@ -339,8 +339,10 @@ function addTo(before: Sums | undefined, came: Came): Sums {
   const isSame = ofOriginal.toSorted().join('\n') === ofCopy.toSorted().join('\n');
   return {
     ...sums,
-    ...{ pairs: sums.pairs + 1, sameTools: sums.sameTools + (isSame ? 1 : 0) },
-    ...{ original: addSide(sums.original, came.original), copy: addSide(sums.copy, came.copy) },
+    pairs: sums.pairs + 1,
+    sameTools: sums.sameTools + (isSame ? 1 : 0),
+    original: addSide(sums.original, came.original),
+    copy: addSide(sums.copy, came.copy),
   };
 }
 
@@ -365,14 +367,14 @@ function percentile(times: readonly number[], share: number): number | null {
 
 function showSide({ cost, unpriced, outputTokens, toolCalls, ms, firstByteMs }: Side) {
   return {
-    ...{
-      cost_usd: formatUsd(cost),
-      unpriced_requests: unpriced,
-      completion_tokens: outputTokens,
-      tool_calls: toolCalls,
-    },
-    ...{ duration_p50_ms: percentile(ms, 0.5), duration_p95_ms: percentile(ms, 0.95) },
-    ...{ first_byte_p50_ms: percentile(firstByteMs, 0.5), first_byte_p95_ms: percentile(firstByteMs, 0.95) },
+    cost_usd: formatUsd(cost),
+    unpriced_requests: unpriced,
+    completion_tokens: outputTokens,
+    tool_calls: toolCalls,
+    duration_p50_ms: percentile(ms, 0.5),
+    duration_p95_ms: percentile(ms, 0.95),
+    first_byte_p50_ms: percentile(firstByteMs, 0.5),
+    first_byte_p95_ms: percentile(firstByteMs, 0.95),
   };
 }
 
@@ -384,15 +386,21 @@ function showSums(name: string, { since, pairs, sameTools, original, copy, skipp
     return before === null || after === null ? null : after - before;
   };
   return {
-    ...{ alias, to, since: new Date(since).toISOString(), pairs, same_tools: sameTools, original: one, copy: other },
+    alias,
+    to,
+    since: new Date(since).toISOString(),
+    pairs,
+    same_tools: sameTools,
+    original: one,
+    copy: other,
     difference: {
       cost_usd: formatUsd(copy.cost - original.cost),
-      ...{
-        tool_calls: copy.toolCalls - original.toolCalls,
-        completion_tokens: copy.outputTokens - original.outputTokens,
-      },
-      ...{ duration_p50_ms: less('duration_p50_ms'), duration_p95_ms: less('duration_p95_ms') },
+      tool_calls: copy.toolCalls - original.toolCalls,
+      completion_tokens: copy.outputTokens - original.outputTokens,
+      duration_p50_ms: less('duration_p50_ms'),
+      duration_p95_ms: less('duration_p95_ms'),
     },
-    ...{ skipped, failed },
+    skipped,
+    failed,
   };
 }

@@ -12,7 +12,7 @@ const WEIGHT = 0.3;
 const COLLECT_MS = 5_000;
 
 const REASONS = Object.freeze({
-  lag: 'The gateway has more to do than it can do in time.',
+  lag: 'The gateway is overloaded.',
   memory: 'The gateway is short of memory.',
 });
 
@@ -32,15 +32,14 @@ export default definePlugin({
         type: 'string',
         format: 'duration',
         default: '500ms',
-        description:
-          'How late the gateway’s own work may make the event loop, on a moving average over a third of a second.',
+        description: 'Maximum event loop delay caused by the gateway, as a moving average over a third of a second.',
       },
       maxHeap: {
         type: 'number',
         minimum: 0.1,
         maximum: 1,
         default: 0.85,
-        description: 'The part of the heap that may be in use; its size is Node’s `--max-old-space-size`.',
+        description: 'Maximum used share of the heap, whose size is Node’s `--max-old-space-size`.',
       },
     },
   },

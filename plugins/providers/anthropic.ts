@@ -133,7 +133,9 @@ export default definePlugin({
     if (native && !aws)
       api.offer('batches', {
         ...one,
-        ...{ wire: 'anthropic', factor: BATCH_FACTOR, paths: { messages: '/v1/messages' } },
+        wire: 'anthropic',
+        factor: BATCH_FACTOR,
+        paths: { messages: '/v1/messages' },
         response: (_dialect, body, call) => anthropicResponse(body, call),
       });
   },
@@ -186,16 +188,16 @@ function readPassThrough(config: unknown, baseUrl: string, { always }: BetaRules
     credential: { header: 'authorization', prefix: 'Bearer ' },
     headers(sent, caller) {
       const betas = [...new Set([...betaNames(sent['anthropic-beta']), ...always, TOKEN_BETA])];
-      const told = CLIENT_HEADERS.flatMap((name) => {
+      const reported = CLIENT_HEADERS.flatMap((name) => {
         const value = caller[name];
-        return typeof value === 'string' ? [[name, value.slice(0, MAX_TOLD)]] : [];
+        return typeof value === 'string' ? [[name, value.slice(0, MAX_REPORTED)]] : [];
       });
-      return { ...Object.fromEntries(told), ...sent, 'anthropic-beta': betas.join(',') };
+      return { ...Object.fromEntries(reported), ...sent, 'anthropic-beta': betas.join(',') };
     },
   };
 }
 
-const MAX_TOLD = 200;
+const MAX_REPORTED = 200;
 
 /** Requests the largest possible page. */
 function listRequest(): HttpRequest {

@@ -76,7 +76,7 @@ function looseTools(value: unknown) {
     const { strict: _strict, ...rest } = tool['function'];
     return { ...tool, function: rest };
   });
-  return { body: { tools: loose }, told: tools.some((tool) => strictOf(tool) === true) ? ['tools.strict'] : [] };
+  return { body: { tools: loose }, reported: tools.some((tool) => strictOf(tool) === true) ? ['tools.strict'] : [] };
 }
 
 function thinking(value: unknown, { thinking: own }: ChatRequest) {

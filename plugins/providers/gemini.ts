@@ -133,7 +133,9 @@ export default definePlugin({
     if (native)
       api.offer('batches', {
         ...one,
-        ...{ wire: 'gemini', factor: BATCH_FACTOR, paths: { gemini: ':generateContent' } },
+        wire: 'gemini',
+        factor: BATCH_FACTOR,
+        paths: { gemini: ':generateContent' },
         response: (_dialect, body, call) => geminiResponse(body, call),
       });
     api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });

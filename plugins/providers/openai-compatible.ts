@@ -22,7 +22,8 @@ import { CONTINUE_OPTION, continuesAs } from '../formats/openai-chat/continue.ts
 import { classifyError } from '../formats/openai-chat/errors.ts';
 import { MEDIA_PARTS, NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages.ts';
 import { cacheRule, compileRules, createRequestWriter, mapFields, onceAModel } from '../formats/openai-chat/request.ts';
-import { count, failureIn, readResponse, toldCost } from '../formats/openai-chat/response.ts';
+import { count, failureIn, readResponse, reportedCostOf } from '../formats/openai-chat/response.ts';
+import { isSameResponse } from '../formats/openai-chat/same.ts';
 import { decodeStream, withOwnWire } from '../formats/openai-chat/stream.ts';
 import {
   CHAT_EFFECTS,
@@ -203,7 +204,8 @@ function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
     ...configured,
     ...(addModels && { addModels: [...addModels, ...(configured.addModels ?? [])] }),
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
-    ...{ ...(transport && { transport }), ...(dearerPlace && { dearerPlace }) },
+    ...(transport && { transport }),
+    ...(dearerPlace && { dearerPlace }),
     fields: fieldTable(spec),
     // Models first: an error names the first effect of a request.
     effects: { ...spec.effects, ...CHAT_EFFECTS, ...spec.effects },
@@ -244,6 +246,7 @@ function createChatCodec(differences: Differences): ChatCodec {
     response: (body, call) =>
       isOnResponses(call) ? responses.response(body, call) : readResponse(body, call, differences),
     stream: (call) => (isOnResponses(call) ? responses.stream(call) : decodeStream(call, differences)),
+    isOriginal: (body, response) => isObject(body) && isSameResponse(body, response),
   };
   const read = differences.wire ? withOwnWire(codec, differences.wire) : codec;
   return lenientChat(differences.thinkTags ? withThinkTags(read) : read, {
@@ -378,7 +381,7 @@ function readEmbeddings(
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider returned a response without `data`.' });
   const usage = isObject(body['usage']) ? body['usage'] : {};
   const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
-  const cost = toldCost(usage, differences);
+  const cost = reportedCostOf(usage, differences);
   const counts = { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) };
   return {
     object: 'list',

@@ -90,9 +90,15 @@ function usageCost({ cost, is_byok: ownKey, cost_details: details }: JsonObject)
 
 /** Names of rates in its list, which are US dollars per token as texts, with the gateway's names. */
 const LISTED_RATES = Object.freeze({
-  ...{ prompt: 'input', completion: 'output', input_cache_read: 'cached_input', input_cache_write: 'cache_write' },
-  ...{ input_cache_write_1h: 'cache_write_1h', audio: 'audio_input', input_audio_cache: 'cached_audio_input' },
-  ...{ audio_output: 'audio_output', image_token: 'image_input' },
+  prompt: 'input',
+  completion: 'output',
+  input_cache_read: 'cached_input',
+  input_cache_write: 'cache_write',
+  input_cache_write_1h: 'cache_write_1h',
+  audio: 'audio_input',
+  input_audio_cache: 'cached_audio_input',
+  audio_output: 'audio_output',
+  image_token: 'image_input',
 });
 
 /**

@@ -34,6 +34,7 @@ export default openaiCompatible({
   embeddings: { fields: { user: drop() } },
   // https://docs.vllm.ai/en/stable/serving/online_serving.html
   operations: ['rerank', 'transcription'],
+  rerankTexts: true,
   options: CONTINUE_OPTION,
   configure: ({ continues }) => continuesAs(continues),
   lacks: { 'reasoning tokens': 'its usage does not count them separately' },

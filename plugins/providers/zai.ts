@@ -45,8 +45,14 @@ export default openaiCompatible({
   lacks: { 'log probabilities': 'not in its documentation' },
   errors: {
     codes: {
-      ...{ '1113': 'billing', '1211': 'model_not_found', '1261': 'context_length', '1301': 'content_filter' },
-      ...{ '1302': 'rate_limit', '1303': 'rate_limit', '1305': 'overloaded', '1308': 'billing' },
+      '1113': 'billing',
+      '1211': 'model_not_found',
+      '1261': 'context_length',
+      '1301': 'content_filter',
+      '1302': 'rate_limit',
+      '1303': 'rate_limit',
+      '1305': 'overloaded',
+      '1308': 'billing',
     },
   },
 });

@@ -41,14 +41,21 @@ export default definePlugin({
     const credential = awsCredential(api, { ...aws, service: 'secretsmanager' }, url);
     const send = async (SecretId: string) => {
       const request = {
-        ...{ method: 'POST', url, body: JSON.stringify({ SecretId }) },
+        method: 'POST',
+        url,
+        body: JSON.stringify({ SecretId }),
         headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': 'secretsmanager.GetSecretValue' },
       };
       const signed = await credential.headers?.(request);
       const client = await open();
       return client(url, {
-        ...{ method: 'POST', body: request.body, headers: { ...request.headers, ...signed, accept: undefined } },
-        ...{ responseType: 'text', throwHttpErrors: false, retry: { limit: 0 }, timeout: { request: TIMEOUT_MS } },
+        method: 'POST',
+        body: request.body,
+        headers: { ...request.headers, ...signed, accept: undefined },
+        responseType: 'text',
+        throwHttpErrors: false,
+        retry: { limit: 0 },
+        timeout: { request: TIMEOUT_MS },
       }).catch((cause: unknown) => {
         const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
         throw new Error(`AWS Secrets Manager cannot be reached (${code})`);

@@ -46,7 +46,10 @@ export default definePlugin({
         const headers = await credential.headers?.({ method: 'GET', url, headers: {}, body: null });
         const client = await http();
         const { statusCode, body: text } = await client(url, {
-          ...{ headers: headers ?? {}, responseType: 'text', throwHttpErrors: false, timeout: { request: TIMEOUT_MS } },
+          headers: headers ?? {},
+          responseType: 'text',
+          throwHttpErrors: false,
+          timeout: { request: TIMEOUT_MS },
         }).catch((cause: unknown) => {
           const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
           throw new Error(`Google Secret Manager cannot be reached (${code})`);

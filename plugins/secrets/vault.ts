@@ -184,7 +184,9 @@ async function request(
       ...(namespace !== undefined && { 'x-vault-namespace': namespace }),
     },
     ...(json && { json: json as Record<string, unknown> }),
-    ...{ responseType: 'text', throwHttpErrors: false, timeout: { request: TIMEOUT_MS } },
+    responseType: 'text',
+    throwHttpErrors: false,
+    timeout: { request: TIMEOUT_MS },
   }).catch((cause: unknown) => {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     throw new Error(`Vault cannot be reached (${code})`);

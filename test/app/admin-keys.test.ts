@@ -53,10 +53,10 @@ describe('keys on the admin API', () => {
         ['user_id', { user_id: id }],
         ['account', { user_id: 'ann', account: id }],
       ] as const) {
-        const { status, body: answer } = await call('POST', '/keys', body);
+        const { status, body: response } = await call('POST', '/keys', body);
         expect(status).to.equal(400);
-        expect(answer.error).to.include({ code: 'invalid_request', param: field });
-        expect(answer.error.message).to.match(/invisible character U\+[0-9A-F]{4}\./);
+        expect(response.error).to.include({ code: 'invalid_request', param: field });
+        expect(response.error.message).to.match(/invisible character U\+[0-9A-F]{4}\./);
       }
       const refused = await gateway.command('keys', 'create', '--user', id).then(
         () => undefined,
@@ -206,9 +206,9 @@ describe('keys on the admin API', () => {
       [{ hashed_key: '0' }, 'hashed_key'],
     ];
     for (const [body, param] of wrong) {
-      const { status, body: answer } = await call('PATCH', `/keys/${id}`, body);
+      const { status, body: response } = await call('PATCH', `/keys/${id}`, body);
       expect(status, JSON.stringify(body).slice(0, 80)).to.equal(400);
-      expect(answer.error).to.include({ code: 'invalid_request', param });
+      expect(response.error).to.include({ code: 'invalid_request', param });
     }
     expect((await call('PATCH', `/keys/${id}`, {})).status).to.equal(400);
     const key = await call('GET', `/keys/${id}`);
@@ -235,12 +235,12 @@ describe('keys on the admin API', () => {
       ['GET', '/audit'],
       ['POST', '/users/ann/block'],
     ] as const) {
-      const ask = async (headers: Record<string, string>) => {
+      const send = async (headers: Record<string, string>) => {
         const response = await fetch(`${gateway.url}/api/core/admin${path}`, { method, headers });
         return ((await response.json()) as { error: { code: string } }).error.code;
       };
-      expect(await ask({})).to.equal('missing_api_key');
-      expect(await ask({ authorization: `Bearer ${gateway.key}` })).to.equal('permission_denied');
+      expect(await send({})).to.equal('missing_api_key');
+      expect(await send({ authorization: `Bearer ${gateway.key}` })).to.equal('permission_denied');
     }
   });
 });

@@ -8,7 +8,7 @@ import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-ri
 import { createSilentLog } from '../support/log.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { delta } from '../support/vendors/openai-vendor.ts';
-import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, respondWith, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const SECRET = 'sk-vendor-0123456789abcdef0123456789abcdef';
 
@@ -21,10 +21,10 @@ describe('the state of targets for operators', () => {
     const { api_key: key } = await rig.gateway.command<{ api_key: string }>(...words);
     admin = { authorization: `Bearer ${key}` };
     const body = { error: { message: `The key ${SECRET} of org-abc12345678 is limited` } };
-    rig.vendors['a']?.script(answer(429, body, { 'retry-after': '60' }));
-    await rig.ask('pair', {}, { 'x-request-id': 'targets-0001' });
-    await rig.ask('c/gone');
-    await rig.ask('c/more');
+    rig.vendors['a']?.script(respondWith(429, body, { 'retry-after': '60' }));
+    await rig.send('pair', {}, { 'x-request-id': 'targets-0001' });
+    await rig.send('c/gone');
+    await rig.send('c/more');
   });
   after(() => rig?.stop());
 
@@ -142,7 +142,7 @@ describe('the state of targets for operators', () => {
       await wire.send(chunk(`data: ${delta('one')}\n\n`));
       wire.reset();
     });
-    await rig.ask('d/breaks', { stream: true });
+    await rig.send('d/breaks', { stream: true });
     const row = (await read()).data.find(({ target }) => target === 'd/breaks');
     expect(row?.['last_error']).to.include({ class: 'upstream_error' });
     const line = rig.gateway.logs.find((each) => each['target'] === 'd/breaks');
@@ -184,7 +184,7 @@ describe('POST /api/core/admin/reload', () => {
   });
 
   it('returns the changes of a reload, reloads, and gives the reason of a failure; the audit log has all actions', async () => {
-    const { folder, use, noteReload, audit } = gateway;
+    const { folder, use, recordReload: noteReload, audit } = gateway;
     const configPath = path.join(folder, 'tollgate.config.json');
     const load = () => loadConfig({ cwd: folder, env: {}, configPath });
     const log = createSilentLog();

@@ -64,10 +64,10 @@ describe('users on the admin API', () => {
 
   it('are operators only if their token has a value named in the configuration', async () => {
     const { gateway } = operator;
-    const ask = (claims: object) =>
+    const send = (claims: object) =>
       gateway.get('/api/core/admin/keys', { authorization: `Bearer ${signShared(SECRET, { ...claims })}` });
-    expect((await ask({ sub: 'boss', groups: ['ops'] })).status).to.equal(200);
-    expect((await ask({ sub: 'user', scope: 'keys:write' })).status).to.equal(403);
+    expect((await send({ sub: 'boss', groups: ['ops'] })).status).to.equal(200);
+    expect((await send({ sub: 'user', scope: 'keys:write' })).status).to.equal(403);
     // Operators cannot promote themselves: a key created with an operator's token is a plain key.
     const made = await gateway.post(
       '/api/core/api_keys/create',

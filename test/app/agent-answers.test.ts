@@ -7,12 +7,12 @@ const NOTES = { specialties: [], red_flags: [], self_harm: false, medicines_invo
 const LISTS = { considerations: [], recommended_next_steps: [], questions: [] };
 /** Script of a medical case that succeeds. */
 const MEDICAL = [
-  { asked: 'triage', reply: { ...NOTES, urgency: 'routine', complexity: 'simple' } },
-  { asked: 'opinion', reply: { summary: 'x', considerations: [], must_not_miss: [], questions: [], avoid: [] } },
-  { asked: 'answer', reply: { ...LISTS, urgency: 'routine', summary: 'It may be a cold.' } },
-  { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+  { schema: 'triage', reply: { ...NOTES, urgency: 'routine', complexity: 'simple' } },
+  { schema: 'opinion', reply: { summary: 'x', considerations: [], must_not_miss: [], questions: [], avoid: [] } },
+  { schema: 'answer', reply: { ...LISTS, urgency: 'routine', summary: 'It may be a cold.' } },
+  { schema: 'verdict', reply: { verdict: 'pass', reasons: [] } },
 ];
-const NOBODY = { system: 'You lead a team', reply: { agents: [] } };
+const NO_AGENTS = { system: 'You lead a team', reply: { agents: [] } };
 
 describe('responses of the agent team', () => {
   let gateway: TestGateway | undefined;
@@ -23,7 +23,7 @@ describe('responses of the agent team', () => {
   });
 
   async function start(...rules: Parameters<typeof startModelServer>[0]) {
-    vendor = await startModelServer([NOBODY, ...rules]);
+    vendor = await startModelServer([NO_AGENTS, ...rules]);
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     gateway = await startGateway({
       providers: { scripted: { ...scripted, prices: { '*': { input: 1, output: 2 } } } },

@@ -70,12 +70,12 @@ describe('the system role of agents', () => {
     const draft = { urgency: 'routine', summary: 'CANARY-draft may help.', recommended_next_steps: ['CANARY-step'] };
     vendor = await startModelServer([
       { system: 'Summarise the conversation', reply: 'CANARY-summary' },
-      { asked: 'triage', times: 1, reply: { 'CANARY-wrong': 1 } },
-      { asked: 'triage', reply: triage },
-      { asked: 'opinion', reply: opinion },
-      { asked: 'answer', reply: { ...draft, ...lists, source_numbers: [1] } },
-      { asked: 'verdict', times: 1, reply: { verdict: 'veto', reasons: ['CANARY-reason'] } },
-      { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+      { schema: 'triage', times: 1, reply: { 'CANARY-wrong': 1 } },
+      { schema: 'triage', reply: triage },
+      { schema: 'opinion', reply: opinion },
+      { schema: 'answer', reply: { ...draft, ...lists, source_numbers: [1] } },
+      { schema: 'verdict', times: 1, reply: { verdict: 'veto', reasons: ['CANARY-reason'] } },
+      { schema: 'verdict', reply: { verdict: 'pass', reasons: [] } },
     ]);
     gateway = await startGateway({
       providers: { scripted: { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] } },

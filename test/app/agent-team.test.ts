@@ -31,7 +31,7 @@ describe('a gateway with agents', () => {
       { level },
     );
   };
-  const ask = async (body: object, path = '/api/core/agent') => {
+  const send = async (body: object, path = '/api/core/agent') => {
     const response = await gateway.post(path, body);
     return { status: response.status, headers: response.headers, body: (await response.json()) as Loose };
   };
@@ -50,12 +50,12 @@ describe('a gateway with agents', () => {
 
   it('charges every model call, and reports the same tokens', async () => {
     await start([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', reply: report },
-      { asked: 'result', times: 1, reply: { wrong: 1 } },
-      { asked: 'result', reply: { answer: 'north' } },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', reply: report },
+      { schema: 'result', times: 1, reply: { wrong: 1 } },
+      { schema: 'result', reply: { answer: 'north' } },
     ]);
-    const { status, body } = await ask({ message: 'where to?' });
+    const { status, body } = await send({ message: 'where to?' });
     expect(status).to.equal(200);
     await until('all calls are in the books', () => vendor.open() === 0);
     let books = await used();
@@ -66,15 +66,15 @@ describe('a gateway with agents', () => {
   it('counts one request of the caller however many calls it makes', async () => {
     await start(
       [
-        { asked: 'assignments', reply: route('navigation', 'perception') },
-        { asked: 'report', reply: report },
-        { asked: 'result', reply: { answer: 'north' } },
+        { schema: 'assignments', reply: route('navigation', 'perception') },
+        { schema: 'report', reply: report },
+        { schema: 'result', reply: { answer: 'north' } },
       ],
       { plans: { small: { rpm: 2 } }, defaultPlan: 'small' },
     );
-    expect((await ask({ message: 'one' })).status).to.equal(200);
-    expect((await ask({ message: 'two' })).status).to.equal(200);
-    const third = await ask({ message: 'three' });
+    expect((await send({ message: 'one' })).status).to.equal(200);
+    expect((await send({ message: 'two' })).status).to.equal(200);
+    const third = await send({ message: 'three' });
     expect(third.status).to.equal(429);
     expect(third.body.error.code).to.equal('rate_limited');
     expect(Number(third.headers.get('retry-after'))).to.be.within(1, 60);
@@ -83,8 +83,8 @@ describe('a gateway with agents', () => {
   it('cancels every upstream call when the client disconnects', async () => {
     const never = gate();
     await start([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', after: never.opened, reply: report },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', after: never.opened, reply: report },
     ]);
     const client = new AbortController();
     const request = fetch(`${gateway.url}/api/core/agent`, {
@@ -102,12 +102,12 @@ describe('a gateway with agents', () => {
   it('falls back to json_object if the vendor has no json_schema', async () => {
     const refusal = new GatewayError('invalid_request', 'no such format', { param: 'response_format' });
     await start([
-      { asked: 'assignments', reply: refusal },
-      { asked: 'result', reply: refusal },
-      { asked: 'json_object', system: 'You lead a team', reply: route() },
-      { asked: 'json_object', reply: { answer: 'north' } },
+      { schema: 'assignments', reply: refusal },
+      { schema: 'result', reply: refusal },
+      { schema: 'json_object', system: 'You lead a team', reply: route() },
+      { schema: 'json_object', reply: { answer: 'north' } },
     ]);
-    const { status, body } = await ask({ message: 'where to?' });
+    const { status, body } = await send({ message: 'where to?' });
     expect(status, JSON.stringify(body)).to.equal(200);
     expect(body.content).to.deep.equal({ answer: 'north' });
     expect(vendor.model.calls).to.have.length(3);
@@ -117,18 +117,18 @@ describe('a gateway with agents', () => {
     await start(
       [
         { model: 'broken', reply: new GatewayError('provider_unavailable', 'down') },
-        { asked: 'assignments', reply: route() },
-        { asked: 'result', reply: { answer: 'north' } },
+        { schema: 'assignments', reply: route() },
+        { schema: 'result', reply: { answer: 'north' } },
       ],
       { models: { smart: ['scripted/broken', 'scripted/whole'] } },
     );
-    const { status, body } = await ask({ model: 'smart', message: 'where to?' });
+    const { status, body } = await send({ model: 'smart', message: 'where to?' });
     expect(status, JSON.stringify(body)).to.equal(200);
     expect(body.model).to.equal('whole');
   });
 
   const UNKNOWN: readonly { readonly model: string; readonly code: string }[] = [
-    { model: 'nobody/m', code: 'unsupported_model' },
+    { model: 'missing/m', code: 'unsupported_model' },
     { model: 'echo/nothing', code: 'unsupported_model' },
     { model: 'm', code: 'unsupported_model' },
   ];
@@ -136,7 +136,7 @@ describe('a gateway with agents', () => {
     it(`answers 404 ${code} for the model "${model}"`, async () => {
       await start([]);
       for (const path of ['/api/core/agent', '/api/core/agent/medical']) {
-        const { status, body } = await ask({ model, message: 'x' }, path);
+        const { status, body } = await send({ model, message: 'x' }, path);
         expect(status).to.equal(404);
         expect(body.error.code).to.equal(code);
       }
@@ -147,14 +147,14 @@ describe('a gateway with agents', () => {
     const tides = `export default { name: 'tides', kind: 'agent', apiVersion: 1, setup(api) {
       api.agent({ name: 'tides', when: 'tides and harbours', async run({ instruction, inputs }, { chat, emit }) {
         emit({ looking: 'tide tables' });
-        const answer = await chat([{ role: 'user', content: instruction + JSON.stringify(inputs) }]);
-        return { summary: answer.choices[0].message.content, confidence: 0.8 };
+        const response = await chat([{ role: 'user', content: instruction + JSON.stringify(inputs) }]);
+        return { summary: response.choices[0].message.content, confidence: 0.8 };
       } });
     } };`;
     vendor = await startModelServer([
-      { asked: 'assignments', system: '- tides: tides and harbours', reply: route('tides') },
-      { asked: 'text', user: 'do tides{"port":"Kiel"}', reply: 'high at noon' },
-      { asked: 'result', user: 'high at noon', reply: { answer: 'leave at noon' } },
+      { schema: 'assignments', system: '- tides: tides and harbours', reply: route('tides') },
+      { schema: 'text', user: 'do tides{"port":"Kiel"}', reply: 'high at noon' },
+      { schema: 'result', user: 'high at noon', reply: { answer: 'leave at noon' } },
     ]);
     gateway = await startGateway(
       {
@@ -165,7 +165,7 @@ describe('a gateway with agents', () => {
       },
       { files: { 'tides.mjs': tides } },
     );
-    const { status, body } = await ask({ message: 'when can I leave?', inputs: { port: 'Kiel' } });
+    const { status, body } = await send({ message: 'when can I leave?', inputs: { port: 'Kiel' } });
     expect(status, JSON.stringify(body)).to.equal(200);
     expect(body.content).to.deep.equal({ answer: 'leave at noon' });
     expect(vendor.model.calls).to.have.length(3);
@@ -193,7 +193,7 @@ describe('a gateway with agents', () => {
 
   it('responds to the medical request offline, the urgent-care notice first', async () => {
     await start([]);
-    const { status, body } = await ask(
+    const { status, body } = await send(
       { model: 'echo/echo', message: 'I have chest pain and my arm is numb' },
       '/api/core/agent/medical',
     );
@@ -204,29 +204,29 @@ describe('a gateway with agents', () => {
 
   it('keeps prompts and answers out of the log, at debug level too', async () => {
     await start([{ reply: { summary: 'secret-answer' } }], {}, 'debug');
-    await ask({ message: 'secret-message', context: 'secret-context' });
-    await ask(
+    await send({ message: 'secret-message', context: 'secret-context' });
+    await send(
       { message: 'secret-message', patient: { history: 'secret-history' }, session: 'secret-session' },
       '/api/core/agent/medical',
     );
-    await ask({ message: 'x', response_model: { type: 'object', properties: { a: { type: 'secret-type' } } } });
+    await send({ message: 'x', response_model: { type: 'object', properties: { a: { type: 'secret-type' } } } });
     expect(gateway.logText()).to.not.match(/secret-(?:message|answer|context|history|session)/);
   });
 
   it('remembers sessions over HTTP and forgets them on DELETE', async () => {
     await start([
-      { asked: 'assignments', reply: route() },
-      { asked: 'result', reply: { answer: 'blue' } },
+      { schema: 'assignments', reply: route() },
+      { schema: 'result', reply: { answer: 'blue' } },
     ]);
-    await ask({ message: 'my colour is blue', session: 's' });
-    await ask({ message: 'which colour?', session: 's' });
+    await send({ message: 'my colour is blue', session: 's' });
+    await send({ message: 'which colour?', session: 's' });
     expect(JSON.stringify(vendor.model.calls.at(-1)?.request.messages)).to.include('my colour is blue');
     const wipe = await fetch(`${gateway.url}/api/core/agent/memory?session=s`, {
       method: 'DELETE',
       headers: { authorization: `Bearer ${gateway.key}` },
     });
     expect(await wipe.json()).to.deep.equal({ message: 'One session was deleted.', deleted: 1 });
-    await ask({ message: 'which colour?', session: 's' });
+    await send({ message: 'which colour?', session: 's' });
     expect(JSON.stringify(vendor.model.calls.at(-1)?.request.messages)).to.not.include('my colour is blue');
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, MESSAGES } from '../support/vendors/bill-wires.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 const SYSTEM = 'You write for the town hall.';
@@ -16,8 +16,10 @@ describe('the parameters of an alias', () => {
   });
 
   before(async () => {
-    chat = await startScriptedUpstream(answer(200, CHAT.whole({ usage: USAGE })));
-    claude = await startScriptedUpstream(answer(200, MESSAGES.whole({ usage: { input_tokens: 1, output_tokens: 1 } })));
+    chat = await startScriptedUpstream(respondWith(200, CHAT.whole({ usage: USAGE })));
+    claude = await startScriptedUpstream(
+      respondWith(200, MESSAGES.whole({ usage: { input_tokens: 1, output_tokens: 1 } })),
+    );
     gateway = await startGateway({
       providers: vendors(),
       models: { smart: 'local/m', plain: 'local/m', 'old-*': 'local/*', opus: 'claude/claude-haiku-4-5' },
@@ -27,6 +29,8 @@ describe('the parameters of an alias', () => {
             smart: { reasoning_effort: 'high', temperature: 0.2, system: SYSTEM },
             'old-*': { temperature: 0, override: true },
             opus: { temperature: 0.3, system: SYSTEM },
+            plain: { top_k: 5, chat_template_kwargs: { enable_thinking: false } },
+            'local/own': { extra_body: { min_p: 0.1 }, seed: 7 },
           },
         },
       },
@@ -52,6 +56,32 @@ describe('the parameters of an alias', () => {
     });
     expect(body).to.include({ model: 'm', reasoning_effort: 'high', temperature: 0.2 });
     expect(body.messages).to.deep.equal([{ role: 'system', content: `${SYSTEM}\n\nBe brief.` }, USER]);
+  });
+
+  it('G52: may be any field of a vendor, for an alias or a model, and the caller’s go first', async () => {
+    const own = { top_k: 5, chat_template_kwargs: { enable_thinking: false } };
+    expect(await sent(chat, CHAT.path, { model: 'plain', messages: [USER] })).to.deep.include(own);
+    expect(await sent(chat, CHAT.path, { model: 'plain', messages: [USER], top_k: 9 })).to.include({ top_k: 9 });
+    expect(await sent(chat, CHAT.path, { model: 'local/own', messages: [USER] })).to.include({ min_p: 0.1, seed: 7 });
+    expect(await sent(chat, CHAT.path, { model: 'local/other', messages: [USER] })).to.not.have.any.keys(
+      'min_p',
+      'seed',
+    );
+  });
+
+  it('G52: may not be what only the caller sets', async () => {
+    for (const field of ['model', 'messages', 'stream', 'tools']) {
+      const started = startGateway({
+        providers: vendors(),
+        models: { smart: 'local/m' },
+        policies: { 'alias-parameters': { models: { smart: { [field]: 'x' } } } },
+      });
+      const problem = await started.then(
+        (one) => one.stop().then(() => ''),
+        (error: Error) => error.message,
+      );
+      expect(problem).to.include(field);
+    }
   });
 
   it('are overridden by the caller’s, unless the alias enforces them (E70)', async () => {
@@ -95,6 +125,6 @@ describe('the parameters of an alias', () => {
       (started) => started.stop().then(() => 'started'),
       (thrown: unknown) => String(thrown),
     );
-    expect(error).to.include('smrt').and.include('is no alias of "models"').and.include('There are: smart');
+    expect(error).to.include('smrt').and.include('is not an alias in "models"').and.include('Aliases: smart');
   });
 });

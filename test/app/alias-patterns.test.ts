@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT } from '../support/vendors/bill-wires.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 
@@ -11,8 +11,8 @@ describe('an alias that ends in *', () => {
   let gateway: TestGateway;
 
   before(async () => {
-    first = await startScriptedUpstream(answer(200, CHAT.whole({ usage: USAGE })));
-    second = await startScriptedUpstream(answer(200, CHAT.whole({ usage: USAGE })));
+    first = await startScriptedUpstream(respondWith(200, CHAT.whole({ usage: USAGE })));
+    second = await startScriptedUpstream(respondWith(200, CHAT.whole({ usage: USAGE })));
     const provider = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'] };
     gateway = await startGateway({
       providers: {
@@ -60,11 +60,11 @@ describe('an alias that ends in *', () => {
     });
 
   it('falls back to its next target with the name (E70)', async () => {
-    second.script(answer(500, { error: { message: 'broken' } }));
+    second.script(respondWith(500, { error: { message: 'broken' } }));
     try {
       expect(await arrived('claude-haiku-5-5')).to.equal('1/anthropic.claude-haiku-5-5 2/claude-opus-5');
     } finally {
-      second.script(answer(200, CHAT.whole({ usage: USAGE })));
+      second.script(respondWith(200, CHAT.whole({ usage: USAGE })));
     }
   });
 

@@ -26,9 +26,9 @@ describe('the audit log of a gateway', () => {
 
   /** Runs each API call or command that changes data; the table names the action expected in the audit log. */
   const api = (method: string, path: string, body?: object) => async (): Promise<void> => {
-    const told = await operator.call(method, path.replace(':key', await keyOf()), body);
-    expect(told.status, JSON.stringify(told.body)).to.equal(200);
-    if (typeof told.body.api_key === 'string') secrets.push(told.body.api_key);
+    const reported = await operator.call(method, path.replace(':key', await keyOf()), body);
+    expect(reported.status, JSON.stringify(reported.body)).to.equal(200);
+    if (typeof reported.body.api_key === 'string') secrets.push(reported.body.api_key);
   };
   const cli =
     (...words: readonly string[]) =>
@@ -66,8 +66,8 @@ describe('the audit log of a gateway', () => {
     ['user.unblock', 'cli', cli('users', 'unblock', 'bea')],
     ['account.credit', 'cli', cli('accounts', 'credit', 'ann', '1')],
     ['account.plan', 'cli', cli('accounts', 'plan', 'ann', '--clear')],
-    ['plan.put', 'cli', cli('plans', 'put', 'team', '{"rpm":6}')],
-    ['plan.remove', 'cli', cli('plans', 'remove', 'team')],
+    ['plan.put', 'cli', cli('plans', 'set', 'team', '{"rpm":6}')],
+    ['plan.remove', 'cli', cli('plans', 'delete', 'team')],
   ];
   for (const [action, via, change] of CHANGES)
     it(`has an entry for ${action} by ${via === 'api' ? 'the admin API' : 'the command line'}`, async () => {
@@ -87,9 +87,9 @@ describe('the audit log of a gateway', () => {
         headers: { authorization: `Bearer ${signShared(SECRET, { sub: 'self' })}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
       });
-      const told = (await response.json()) as { api_key?: string; api_key_info: { id: string } };
-      if (told.api_key !== undefined) secrets.push(told.api_key);
-      return told.api_key_info.id;
+      const reported = (await response.json()) as { api_key?: string; api_key_info: { id: string } };
+      if (reported.api_key !== undefined) secrets.push(reported.api_key);
+      return reported.api_key_info.id;
     };
     const id = await send('POST', '/create', {});
     await send('POST', '/rotate', { id });
@@ -158,7 +158,7 @@ describe('the audit log of a gateway', () => {
 
   it('is protected by a limit of six hundred requests a minute per operator', async () => {
     const own = (await operator.call('POST', '/keys', { user_id: 'busy', role: 'admin' })).body.api_key;
-    const ask = async () => {
+    const send = async () => {
       const response = await operator.gateway.get('/api/core/admin/plans', { authorization: `Bearer ${own}` });
       return {
         status: response.status,
@@ -166,7 +166,7 @@ describe('the audit log of a gateway', () => {
         body: (await response.json()) as { error?: object },
       };
     };
-    const all = await Promise.all(Array.from({ length: 610 }, ask));
+    const all = await Promise.all(Array.from({ length: 610 }, send));
     expect(all.filter(({ status }) => status === 200)).to.have.lengthOf(600);
     const refused = all.find(({ status }) => status === 429);
     expect(refused?.body.error).to.include({ code: 'rate_limited', type: 'rate_limit_error' });

@@ -9,7 +9,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { describeWith, findProgram, freePort, type TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
 // Runs the commands of docs/how-to/back-up-and-restore.md on test stores. Every acknowledged write before the backup
@@ -99,9 +99,9 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     return server;
   };
   const folderOf = async ({ port }: TestServer): Promise<string> =>
-    (await askRedis(port, 'CONFIG', 'GET', 'dir')).trim().split('\r\n').at(-1) ?? '';
+    (await sendToRedis(port, 'CONFIG', 'GET', 'dir')).trim().split('\r\n').at(-1) ?? '';
   const isTrue = async ({ port }: Pick<TestServer, 'port'>, field: string): Promise<void> => {
-    await eventually(async () => expect(await askRedis(port, 'INFO', 'persistence')).to.include(field));
+    await eventually(async () => expect(await sendToRedis(port, 'INFO', 'persistence')).to.include(field));
   };
   const folder = useTempFolder('redis-copy');
   afterEach(async () => {
@@ -115,10 +115,10 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     await backUpAndRestore(
       old.url,
       async () => {
-        await askRedis(old.port, 'CONFIG', 'SET', 'auto-aof-rewrite-percentage', '0');
+        await sendToRedis(old.port, 'CONFIG', 'SET', 'auto-aof-rewrite-percentage', '0');
         await isTrue(old, 'aof_rewrite_in_progress:0');
         await cp(path.join(await folderOf(old), 'appendonlydir'), copied, { recursive: true });
-        await askRedis(old.port, 'CONFIG', 'SET', 'auto-aof-rewrite-percentage', '100');
+        await sendToRedis(old.port, 'CONFIG', 'SET', 'auto-aof-rewrite-percentage', '100');
       },
       async () => {
         const place = path.join(await folderOf(fresh), 'appendonlydir');
@@ -137,7 +137,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     await backUpAndRestore(
       old.url,
       async () => {
-        await askRedis(old.port, 'BGSAVE');
+        await sendToRedis(old.port, 'BGSAVE');
         await isTrue(old, 'rdb_bgsave_in_progress:0');
         expect(await readdir(await folderOf(old))).to.include('dump.rdb');
         await cp(path.join(await folderOf(old), 'dump.rdb'), copied);
@@ -152,10 +152,10 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
         const reading = spawn(REDIS_SERVER ?? '', args, { stdio: 'ignore' });
         const ended = once(reading, 'exit');
         await isTrue({ port }, 'loading:0');
-        await askRedis(port, 'CONFIG', 'SET', 'appendonly', 'yes');
+        await sendToRedis(port, 'CONFIG', 'SET', 'appendonly', 'yes');
         await isTrue({ port }, 'aof_rewrite_in_progress:0');
         await isTrue({ port }, 'aof_last_bgrewrite_status:ok');
-        await askRedis(port, 'SHUTDOWN');
+        await sendToRedis(port, 'SHUTDOWN');
         await ended;
         await fresh.start();
         return fresh.url;

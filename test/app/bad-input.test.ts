@@ -30,7 +30,7 @@ describe('the chat route, given bad input,', () => {
     return error;
   }
 
-  const FAULTS: readonly [name: string, body: unknown, code: string, param: string | null][] = [
+  const PROBLEMS: readonly [name: string, body: unknown, code: string, param: string | null][] = [
     ['no model', { messages: [{ role: 'user', content: 'x' }] }, 'invalid_request', 'model'],
     ['an empty model', { ...valid(), model: '' }, 'invalid_request', 'model'],
     ['no messages', { model: 'echo/echo' }, 'invalid_request', 'messages'],
@@ -120,7 +120,7 @@ describe('the chat route, given bad input,', () => {
       'temperature',
     ],
   ];
-  for (const [name, body, code, param] of FAULTS) {
+  for (const [name, body, code, param] of PROBLEMS) {
     it(`answers ${name} with ${code}${param ? ` of ${param}` : ''}`, async () => {
       const error = await assertError(await gateway.post(CHAT, body));
       expect(error).to.include({ code });
@@ -153,7 +153,8 @@ describe('the chat route, given bad input,', () => {
   const MEDIA: readonly [name: string, headers: Record<string, string>, code: string][] = [
     ['a form', { 'content-type': 'application/x-www-form-urlencoded' }, 'unsupported_media_type'],
     ['multipart', { 'content-type': 'multipart/form-data; boundary=x' }, 'unsupported_media_type'],
-    ['a compressed body', { 'content-encoding': 'gzip' }, 'unsupported_media_type'],
+    ['an unknown compression', { 'content-encoding': 'compress' }, 'unsupported_media_type'],
+    ['a body that is not compressed as it says', { 'content-encoding': 'gzip' }, 'invalid_request'],
     ['another charset', { 'content-type': 'application/json; charset=utf-16' }, 'unsupported_media_type'],
     ['no credential', { authorization: '' }, 'missing_api_key'],
     ['another scheme', { authorization: 'Basic dTpw' }, 'invalid_api_key'],
@@ -314,8 +315,8 @@ describe('the chat route, given bad input,', () => {
   });
 
   it('serves the next hundred requests afterwards', async () => {
-    const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.post(CHAT, valid())));
-    expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]));
+    const responses = await Promise.all(Array.from({ length: 100 }, () => gateway.post(CHAT, valid())));
+    expect(new Set(responses.map(({ status }) => status))).to.deep.equal(new Set([200]));
   });
 });
 

@@ -34,13 +34,13 @@ describe('an alias with rules', () => {
   });
 
   it('distributes calls by weight, and keeps a session on its target', async () => {
-    const firsts = await Promise.all(Array.from({ length: 200 }, async () => (await rig.ask('shared')).by));
+    const firsts = await Promise.all(Array.from({ length: 200 }, async () => (await rig.send('shared')).by));
     expect(firsts.filter((by) => by === 'a').length).to.be.within(120, 180);
     expect(firsts).not.to.include('c');
     for (const name of ['x-session-id', 'x-claude-code-session-id']) {
       const headers = { [name]: `session of ${name}` };
       const by = new Set<string | null>();
-      for (let n = 0; n < 10; n++) by.add((await rig.ask('shared', {}, headers)).by);
+      for (let n = 0; n < 10; n++) by.add((await rig.send('shared', {}, headers)).by);
       expect(by.size, name).to.equal(1);
     }
   });
@@ -48,7 +48,7 @@ describe('an alias with rules', () => {
   it('falls back to its second group of targets when the first has failed', async () => {
     rig.vendors['a']?.script(refusal(500));
     rig.vendors['b']?.script(refusal(500));
-    expect(await rig.ask('shared')).to.include({ status: 200, by: 'c', attempts: '3' });
+    expect(await rig.send('shared')).to.include({ status: 200, by: 'c', attempts: '3' });
   });
 
   it('prefers the faster target once it is known', async () => {
@@ -56,9 +56,9 @@ describe('an alias with rules', () => {
       await wire.pause(500);
       await wire.send(fine);
     });
-    for (let n = 0; n < 4; n++) await rig.ask('fast');
+    for (let n = 0; n < 4; n++) await rig.send('fast');
     const by = [];
-    for (let n = 0; n < 6; n++) by.push((await rig.ask('fast')).by);
+    for (let n = 0; n < 6; n++) by.push((await rig.send('fast')).by);
     expect(by).to.deep.equal(Array(6).fill('b'));
   });
 
@@ -68,13 +68,13 @@ describe('an alias with rules', () => {
       await wire.send(fine);
     });
     const by: (string | null)[] = [];
-    for (let n = 0; n < 40; n++) by.push((await rig.ask('even')).by);
+    for (let n = 0; n < 40; n++) by.push((await rig.send('even')).by);
     // The median of forty latencies is one of the other thirty.
     expect(by.filter((name) => name === 'a').length, 'how often it is measured').to.be.below(10);
   });
 
   it('sends an overlong prompt to another target, at that target’s price', async () => {
-    expect(await rig.ask('long')).to.include({ by: 'a' });
+    expect(await rig.send('long')).to.include({ by: 'a' });
     rig.vendors['a']?.script(
       `HTTP/1.1 400 Bad\r\ncontent-type: application/json\r\ncontent-length: ${JSON.stringify(TOO_LONG).length}\r\n\r\n${JSON.stringify(TOO_LONG)}`,
     );
@@ -89,18 +89,18 @@ describe('an alias with rules', () => {
 
   it('uses its target for long prompts only for those', async () => {
     rig.vendors['a']?.script(refusal(500));
-    expect(await rig.ask('long')).to.include({ status: 503, by: null });
+    expect(await rig.send('long')).to.include({ status: 503, by: null });
   });
 
   it('skips a target that is only for cheaper calls, if the call is not cheaper there', async () => {
     rig.vendors['a']?.script(refusal(500));
-    expect(await rig.ask('thrifty')).to.include({ status: 503 });
+    expect(await rig.send('thrifty')).to.include({ status: 503 });
   });
 
   it('has its own timeouts', async () => {
     rig.vendors['a']?.script(hung);
-    const asked = await rig.ask('impatient');
-    expect(asked.status).to.equal(503);
-    expect(asked.text).to.include('provider_timeout');
+    const response = await rig.send('impatient');
+    expect(response.status).to.equal(503);
+    expect(response.text).to.include('provider_timeout');
   });
 });

@@ -46,7 +46,7 @@ const site = (own: number, gateway: string): string => `
     let page: Page;
     let url: string;
     let key: string;
-    const faults: string[] = [];
+    const problems: string[] = [];
 
     before(async () => {
       await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
@@ -67,12 +67,12 @@ const site = (own: number, gateway: string): string => `
       });
       page = await browser.newPage();
       page.setDefaultTimeout(30_000);
-      page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
-      page.on('pageerror', (error) => faults.push(error.message));
+      page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+      page.on('pageerror', (error) => problems.push(error.message));
       page.on('response', (response) => {
         // Every request of the page goes below the base path and succeeds.
-        if (!response.url().startsWith(`${url}/`) && !response.url().startsWith('data:')) faults.push(response.url());
-        if (response.status() >= 400) faults.push(`${response.status()} ${response.url()}`);
+        if (!response.url().startsWith(`${url}/`) && !response.url().startsWith('data:')) problems.push(response.url());
+        if (response.status() >= 400) problems.push(`${response.status()} ${response.url()}`);
       });
     });
     after(async () => {
@@ -80,7 +80,7 @@ const site = (own: number, gateway: string): string => `
       await proxy?.stop();
       await gateway?.stop();
     });
-    afterEach(() => expect(faults).to.deep.equal([]));
+    afterEach(() => expect(problems).to.deep.equal([]));
 
     it('signs in, connects a client by the printed lines, and shows its call live', async () => {
       await page.goto(`${url}/console`);

@@ -35,13 +35,13 @@ describe('a policy that runs in parallel to its calls', () => {
     const before = of.sent('openai').length;
     Object.assign(globalThis, { verdictOfTest: new Promise<string>((resolve) => (give = resolve)) });
     const body = { model: MODEL_OF.openai, stream, messages: [{ role: 'user', content: 'Hi' }] };
-    let isAnswered = false;
+    let hasResponse = false;
     const responding = of.gateway.post('/v1/chat/completions', body).then((response) => {
-      isAnswered = true;
+      hasResponse = true;
       return response;
     });
     await until('the provider has the request', () => of.sent('openai').length > before);
-    expect(isAnswered).to.equal(false);
+    expect(hasResponse).to.equal(false);
     give(verdict);
     const response = await responding;
     const text = await response.text();
@@ -70,7 +70,7 @@ describe('a policy that runs in parallel to its calls', () => {
         const { text } = await call(verdict, stream);
         expect(text, verdict).to.include('internal_error').and.not.include('What the model says');
       }
-      expect(rig.gateway.logText()).to.include('a policy may refuse and change nothing');
+      expect(rig.gateway.logText()).to.include('can only reject calls');
     });
 
     it(`continues a call for which it fails with onFailure: open${what}`, async () => {

@@ -42,11 +42,7 @@ export function caseLines(): readonly string[] {
   const { row, calls, tokens, price, usd: sum } = SMALL_CALLS;
   const small = { row, line: cells(row, `${calls} embeddings of ${tokens} tokens at ${price}`, 'small/m', usd(sum)) };
   const all = [...priced, ...held, ...lowered, small].sort((a, b) => Number(a.row.slice(1)) - Number(b.row.slice(1)));
-  return [
-    cells('Row', 'What is told', 'Model', 'USD'),
-    cells('---', '---', '---', '---'),
-    ...all.map(({ line }) => line),
-  ];
+  return [cells('Row', 'Reported', 'Model', 'USD'), cells('---', '---', '---', '---'), ...all.map(({ line }) => line)];
 }
 
 function limitText(tokens: number | null): string {

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
+const OK = respondWith(200, completion('x', { usage: usageOf(4, 6) }));
 
 interface Rule {
   readonly billing: 'off' | 'track' | 'enforce';

@@ -1,7 +1,7 @@
 /** Vendors whose streams start well and then break: health is judged by the end of a stream, not by its first token. */
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { type Asked, fineStream, type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { fineStream, type RigReply, type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { delta } from '../support/vendors/openai-vendor.ts';
 import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
@@ -24,7 +24,7 @@ const endless: Script = async (wire) => {
   await wire.hang();
 };
 
-const isLost = ({ status, text }: Asked): boolean => status !== 200 || text.includes('"error"');
+const isLost = ({ status, text }: RigReply): boolean => status !== 200 || text.includes('"error"');
 
 describe('a vendor whose streams break midway', () => {
   let rig: RoutingRig;
@@ -59,10 +59,10 @@ describe('a vendor whose streams break midway', () => {
 
   it('E54: fails the first calls, then at most one of a hundred, while another target is healthy', async () => {
     rig.vendors['a']?.script(broken);
-    const early: Asked[] = [];
-    const later: Asked[] = [];
+    const early: RigReply[] = [];
+    const later: RigReply[] = [];
     for (let second = 0; second < 60; second++) {
-      const round = await Promise.all(Array.from({ length: 5 }, () => rig.ask('outage', STREAM)));
+      const round = await Promise.all(Array.from({ length: 5 }, () => rig.send('outage', STREAM)));
       (second < 10 ? early : later).push(...round);
       passedMs += 1_000;
     }
@@ -73,34 +73,34 @@ describe('a vendor whose streams break midway', () => {
 
   it('E54: gets all calls again after one stream has completed', async () => {
     rig.vendors['a']?.script(broken);
-    for (let n = 0; n < 3; n++) expect(isLost(await rig.ask('back', STREAM))).to.equal(true);
-    expect((await rig.ask('back', STREAM)).by).to.equal('b');
+    for (let n = 0; n < 3; n++) expect(isLost(await rig.send('back', STREAM))).to.equal(true);
+    expect((await rig.send('back', STREAM)).by).to.equal('b');
     rig.vendors['a']?.script(fineStream);
     passedMs += 5_000;
-    const all = await Promise.all(Array.from({ length: 4 }, () => rig.ask('back', STREAM)));
+    const all = await Promise.all(Array.from({ length: 4 }, () => rig.send('back', STREAM)));
     expect(all.filter(({ by }) => by === 'a').length, 'one of four tests it').to.be.within(1, 4);
-    await eventually(async () => expect((await rig.ask('back', STREAM)).by).to.equal('a'));
+    await eventually(async () => expect((await rig.send('back', STREAM)).by).to.equal('a'));
   });
 
   it('E54: does not change its health by a stream that its caller cancelled', async () => {
     rig.vendors['a']?.script(endless);
     for (let n = 0; n < 4; n++) await cut('cut');
     rig.vendors['a']?.script(broken);
-    for (let n = 0; n < 2; n++) expect((await rig.ask('cut', STREAM)).by).to.equal('a');
+    for (let n = 0; n < 2; n++) expect((await rig.send('cut', STREAM)).by).to.equal('a');
     rig.vendors['a']?.script(endless);
     await cut('cut');
     rig.vendors['a']?.script(broken);
-    expect((await rig.ask('cut', STREAM)).by, 'the third that breaks off').to.equal('a');
-    expect((await rig.ask('cut', STREAM)).by).to.equal('b');
+    expect((await rig.send('cut', STREAM)).by, 'the third that breaks off').to.equal('a');
+    expect((await rig.send('cut', STREAM)).by).to.equal('b');
   });
 
   it('E59: is probed by the next call if the caller of the probe has left', async () => {
     rig.vendors['a']?.script(broken);
-    for (let n = 0; n < 3; n++) await rig.ask('left', STREAM);
+    for (let n = 0; n < 3; n++) await rig.send('left', STREAM);
     rig.vendors['a']?.script(endless);
     passedMs += 5_000;
     await cut('left');
     rig.vendors['a']?.script(fineStream);
-    await eventually(async () => expect((await rig.ask('left', STREAM)).by).to.equal('a'));
+    await eventually(async () => expect((await rig.send('left', STREAM)).by).to.equal('a'));
   });
 });

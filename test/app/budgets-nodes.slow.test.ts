@@ -6,10 +6,10 @@ import { describeWith, pause, type TestServer } from '../support/processes/serve
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
+const OK = respondWith(200, completion('x', { usage: usageOf(4, 6) }));
 /** Reservation and cost of one call, in micro-dollars: 4 for the prompt, 6 for the output. */
 const COST = 10;
 const FOR_TEN = (10 * COST) / 1_000_000;
@@ -17,7 +17,7 @@ const FOR_TEN = (10 * COST) / 1_000_000;
 const REFUSED: ReadonlySet<number> = new Set([402, 429]);
 
 /** Request that may be sent again. */
-interface Asked {
+interface Reply {
   /** Index of the gateway. */
   readonly n: number;
   readonly key: string;
@@ -25,13 +25,13 @@ interface Asked {
   readonly id?: string;
 }
 
-interface Place {
+interface StoreCase {
   readonly store: string;
   readonly needs: Readonly<Record<string, string | undefined>>;
   readonly open?: () => Promise<TestServer>;
 }
 
-const PLACES: readonly Place[] = [
+const PLACES: readonly StoreCase[] = [
   { store: 'sqlite:./data', needs: {} },
   { store: 'redis', needs: { 'redis-server': REDIS_SERVER }, open: () => startRedisServer() },
   { store: 'postgres', needs: { postgres: POSTGRES, initdb: INITDB }, open: startPostgresServer },
@@ -77,7 +77,7 @@ for (const { store, needs, open } of PLACES)
      * any reservation is released later. The same request is then sent again under the same idempotency key. A 409 is
      * retried too: the previous attempt still holds the key, because the store did not confirm its release.
      */
-    const ask = async (n: number, key: string, id?: string): Promise<number> => {
+    const send = async (n: number, key: string, id?: string): Promise<number> => {
       const response = await fetch(`${gateways[n % gateways.length]?.url}/v1/chat/completions`, {
         method: 'POST',
         headers: {
@@ -91,10 +91,10 @@ for (const { store, needs, open } of PLACES)
       if (response.status !== 503 && response.status !== 409) return response.status;
       unsure += 1;
       await pause(Number(response.headers.get('retry-after') ?? 1) * 100);
-      return await ask(n, key, id);
+      return await send(n, key, id);
     };
     /** Sends all requests concurrently and returns the refused ones. No call ends before all of them are decided. */
-    const askAtOnce = async (requests: readonly Asked[]): Promise<readonly Asked[]> => {
+    const sendAtOnce = async (requests: readonly Reply[]): Promise<readonly Reply[]> => {
       let go = (): void => undefined;
       const gate = new Promise<void>((resolve) => {
         go = resolve;
@@ -104,10 +104,10 @@ for (const { store, needs, open } of PLACES)
         await wire.send(OK);
       });
       const before = provider.requests.length;
-      const refused: Asked[] = [];
-      const calls = requests.map(async (asked) => {
-        const status = await ask(asked.n, asked.key, asked.id);
-        if (REFUSED.has(status)) refused.push(asked);
+      const refused: Reply[] = [];
+      const calls = requests.map(async (response) => {
+        const status = await send(response.n, response.key, response.id);
+        if (REFUSED.has(status)) refused.push(response);
         return status;
       });
       await eventually(
@@ -131,11 +131,11 @@ for (const { store, needs, open } of PLACES)
         key: keys[n % keys.length] ?? '',
         ...(isNamed && { id: randomUUID() }),
       }));
-      let refused = await askAtOnce(requests);
+      let refused = await sendAtOnce(requests);
       for (let known = 0; unsure > known; ) {
         known = unsure;
         for (const key of keys) await settledBooks(gateways[0]?.url ?? '', key);
-        refused = await askAtOnce(refused);
+        refused = await sendAtOnce(refused);
       }
       return count - refused.length;
     };
@@ -167,7 +167,7 @@ for (const { store, needs, open } of PLACES)
         this.timeout(900_000);
         const key = await createKey('paused');
         // Both gateways know the key, so only reservations time out.
-        expect([await ask(0, key), await ask(1, key)]).to.deep.equal([200, 200]);
+        expect([await send(0, key), await send(1, key)]).to.deep.equal([200, 200]);
         server?.freeze();
         // Without idempotency keys: a key that the store does not release stays locked for a minute.
         const through = passed([key], 30, false);
@@ -179,9 +179,9 @@ for (const { store, needs, open } of PLACES)
 
     it('are raised for both', async () => {
       const key = await createKey('in-all');
-      while ((await ask(0, key)) === 200);
-      expect(await Promise.all([ask(0, key), ask(1, key)])).to.deep.equal([402, 402]);
+      while ((await send(0, key)) === 200);
+      expect(await Promise.all([send(0, key), send(1, key)])).to.deep.equal([402, 402]);
       await installation.command('budgets', 'raise', 'total', String(FOR_TEN), '--until', '1h');
-      for (const n of [0, 1]) await eventually(async () => expect(await ask(n, key)).to.equal(200));
+      for (const n of [0, 1]) await eventually(async () => expect(await send(n, key)).to.equal(200));
     });
   });

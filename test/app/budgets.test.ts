@@ -44,7 +44,7 @@ describe('budgets in calendar windows', () => {
     operator = api_key;
     return gateway;
   };
-  const ask = async (
+  const send = async (
     { url }: TestGateway,
     method: string,
     where: string,
@@ -83,22 +83,22 @@ describe('budgets in calendar windows', () => {
     expect(refused.status).to.equal(402);
     expect(error.code).to.equal('insufficient_balance');
     expect(error.message).to.match(
-      /^The budget "daily" of 2\.00 USD a day does not cover the call: 1\.00 USD are left, and the call may cost 2\.00 USD\. It begins anew at \d{4}-\d\d-\d\dT2[23]:00:00Z\./,
+      /^The budget "daily" of 2\.00 USD a day does not cover the call: 1\.00 USD are left, and the call may cost 2\.00 USD\. It resets at \d{4}-\d\d-\d\dT2[23]:00:00Z\./,
     );
     expect(refused.headers.get('x-should-retry')).to.equal('false');
     const wait = Number(refused.headers.get('retry-after'));
-    const resets = Date.parse(/anew at (\S+)\. /.exec(error.message)?.[1] ?? '');
+    const resets = Date.parse(/resets at (\S+)\. /.exec(error.message)?.[1] ?? '');
     expect(Math.abs(resets - Date.now() - wait * 1000)).to.be.below(5000);
   });
 
   for (const model of ['echo', 'echo/echo', 'echo/e*', 'ech*', 'quick'])
     it(`count the model "${model}", under the name in requests, by whichever name it is called (E42)`, async () => {
       const gateway = await startWithOperator({ models: { quick: 'echo/echo' } });
-      const put = await ask(gateway, 'PUT', '/narrow', { amount_usd: 3, every: 'day', model });
+      const put = await send(gateway, 'PUT', '/narrow', { amount_usd: 3, every: 'day', model });
       expect(put.status, JSON.stringify(put.body)).to.equal(200);
       await eventually(async () => {
         expect((await chat(gateway, 1)).status).to.equal(200);
-        const { body } = await ask(gateway, 'GET', '/narrow');
+        const { body } = await send(gateway, 'GET', '/narrow');
         expect(Number(body.spent_usd)).to.be.above(0);
       });
       await eventually(async () => expect((await chat(gateway, 3)).status).to.equal(402));
@@ -116,7 +116,7 @@ describe('budgets in calendar windows', () => {
       [{ model: 'nope*' }, /"model" names a model/],
       [{ model: 'nope', provider: 'one' }, /"model" names a model that "one" does not list/],
     ] as const) {
-      const { status, body } = await ask(gateway, 'PUT', '/wrong', { ...wrong, ...more });
+      const { status, body } = await send(gateway, 'PUT', '/wrong', { ...wrong, ...more });
       expect([status, body.error.param], JSON.stringify(more)).to.deep.equal([400, 'model']);
       expect(body.error.message).to.match(hint);
     }
@@ -138,14 +138,14 @@ describe('budgets in calendar windows', () => {
   });
 
   it('are listed with their amounts', async () => {
-    const gateway = await startWithOperator({ models: { quick: 'echo/echo' } });
+    const gateway = await startWithOperator({ store: 'sqlite:./data', models: { quick: 'echo/echo' } });
     for (const [name, filter] of Object.entries({
       all: {},
       model: { model: 'quick' },
       provider: { provider: 'echo' },
       two: { user: 'ann', tag: 'team=search', model: 'echo/e*' },
     }))
-      expect((await ask(gateway, 'PUT', `/${name}`, { amount_usd: 3, every: 'day', ...filter })).status).to.equal(200);
+      expect((await send(gateway, 'PUT', `/${name}`, { amount_usd: 3, every: 'day', ...filter })).status).to.equal(200);
     const { terminal, out } = captureTerminal();
     const config = path.join(gateway.folder, 'tollgate.config.json');
     const context = { terminal, globals: { config, json: false }, args: ['list'], options: {} };
@@ -224,7 +224,7 @@ describe('budgets in calendar windows', () => {
     expect((await chat(gateway, 2, third.api_key)).status).to.equal(402);
     expect((await chat(gateway, 1, third.api_key)).status).to.equal(200);
     // A budget named by the second of three keys counts the third too.
-    await ask(gateway, 'PUT', '/named', { amount_usd: 1, every: 'total', key: second.api_key_info.id });
+    await send(gateway, 'PUT', '/named', { amount_usd: 1, every: 'total', key: second.api_key_info.id });
     await gateway.command('keys', 'update', id, '--clear', 'budgets');
     const fourth = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
       ...['keys', 'create', '--user', 'ann'],
@@ -236,7 +236,8 @@ describe('budgets in calendar windows', () => {
       expect(budgets.map(({ name, left_usd }) => [name, left_usd])).to.deep.equal([
         ['day', '0.00'],
         ['month', '18.00'],
-        ['named', '1.00'],
+        // Earlier spending of the key counts too, completely.
+        ['named', '0.00'],
       ]);
     });
   });
@@ -279,7 +280,7 @@ describe('budgets in calendar windows', () => {
 
     it('are created, read, listed, raised and deleted, each change with an entity tag', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
-      const made = await ask(gateway, 'PUT', '/search', { ...BUDGET, soft_usd: 0.5, timezone: 'Europe/Berlin' });
+      const made = await send(gateway, 'PUT', '/search', { ...BUDGET, soft_usd: 0.5, timezone: 'Europe/Berlin' });
       expect(made.status, JSON.stringify(made.body)).to.equal(200);
       expect(made.body).to.include({
         name: 'search',
@@ -295,19 +296,19 @@ describe('budgets in calendar windows', () => {
         timezone: 'Europe/Berlin',
       });
       const etag = made.headers.get('etag') ?? '';
-      expect((await ask(gateway, 'GET', '/search')).headers.get('etag')).to.equal(etag);
+      expect((await send(gateway, 'GET', '/search')).headers.get('etag')).to.equal(etag);
 
-      const changed = await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 }, { 'if-match': etag });
+      const changed = await send(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 }, { 'if-match': etag });
       expect(changed.status).to.equal(200);
-      const late = await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 9 }, { 'if-match': etag });
+      const late = await send(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 9 }, { 'if-match': etag });
       expect([late.status, late.body.error.code]).to.deep.equal([412, 'precondition_failed']);
 
       const until = new Date(Date.now() + 3_600_000).toISOString();
-      const raised = await ask(gateway, 'POST', '/ours/raises', { amount_usd: '2.50', until });
+      const raised = await send(gateway, 'POST', '/ours/raises', { amount_usd: '2.50', until });
       expect(raised.body).to.include({ amount_usd: '5.00', raised_usd: '2.50', left_usd: '7.50', owner: 'file' });
-      expect((await ask(gateway, 'DELETE', '/ours/raises')).body).to.include({ left_usd: '5.00' });
+      expect((await send(gateway, 'DELETE', '/ours/raises')).body).to.include({ left_usd: '5.00' });
 
-      const pages = [await ask(gateway, 'GET', '?limit=1'), await ask(gateway, 'GET', '?limit=1&after=ours')];
+      const pages = [await send(gateway, 'GET', '?limit=1'), await send(gateway, 'GET', '?limit=1&after=ours')];
       expect(
         pages.map(({ body }) => [body.data.map(({ name }: { name: string }) => name), body.has_more, body.next]),
       ).to.deep.equal([
@@ -315,17 +316,17 @@ describe('budgets in calendar windows', () => {
         [['search'], false, undefined],
       ]);
 
-      expect((await ask(gateway, 'DELETE', '/search')).body).to.include({ name: 'search', amount_usd: '3.00' });
-      expect((await ask(gateway, 'GET', '/search')).status).to.equal(404);
-      expect((await ask(gateway, 'DELETE', '/search')).status).to.equal(404);
+      expect((await send(gateway, 'DELETE', '/search')).body).to.include({ name: 'search', amount_usd: '3.00' });
+      expect((await send(gateway, 'GET', '/search')).status).to.equal(404);
+      expect((await send(gateway, 'DELETE', '/search')).status).to.equal(404);
     });
 
     it('do not include those of the configuration, which cannot be changed', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       for (const [method, body] of [['PUT', BUDGET], ['DELETE']] as const) {
-        const { status, body: answer } = await ask(gateway, method, '/ours', body);
-        expect([status, answer.error.code]).to.deep.equal([409, 'conflict']);
-        expect(answer.error.message).to.include('The configuration of this gateway owns the budget "ours"');
+        const { status, body: response } = await send(gateway, method, '/ours', body);
+        expect([status, response.error.code]).to.deep.equal([409, 'conflict']);
+        expect(response.error.message).to.include('The budget "ours" is in the configuration file');
       }
     });
 
@@ -334,17 +335,32 @@ describe('budgets in calendar windows', () => {
       const one = await startWithOperator({ store });
       const two = await start({ store });
       await chat(two, 1, one.key);
-      await ask(one, 'PUT', '/all', { amount_usd: 1, every: 'day' });
+      await send(one, 'PUT', '/all', { amount_usd: 1, every: 'day' });
       await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(402));
-      await ask(one, 'POST', '/all/raises', { amount_usd: 4, until: new Date(Date.now() + 60_000).toISOString() });
+      // Calls before the budget was known count too.
+      await send(one, 'POST', '/all/raises', { amount_usd: 1000, until: new Date(Date.now() + 60_000).toISOString() });
       await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(200));
+    });
+
+    it('include what their window has spent before they were created, and while they were removed', async () => {
+      const gateway = await startWithOperator();
+      await chat(gateway, 1, gateway.key);
+      const spent = async () => (await send(gateway, 'GET', '/all')).body.spent_usd;
+      await send(gateway, 'PUT', '/all', { amount_usd: 4, every: 'day', timezone: 'Asia/Kathmandu' });
+      await eventually(async () => expect(await spent()).to.equal('1.00'));
+      await send(gateway, 'DELETE', '/all');
+      await chat(gateway, 2, gateway.key);
+      await send(gateway, 'PUT', '/all', { amount_usd: 4, every: 'day', timezone: 'Asia/Kathmandu' });
+      expect((await chat(gateway, 2, gateway.key)).status).to.equal(402);
+      await eventually(async () => expect(await spent()).to.equal('3.00'));
+      expect((await chat(gateway, 1, gateway.key)).status).to.equal(200);
     });
 
     it('are managed by the same terms on the command line', async () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       const put = await gateway.command(
         'budgets',
-        'put',
+        'set',
         'ann',
         '2',
         '--every',
@@ -370,8 +386,10 @@ describe('budgets in calendar windows', () => {
         ['ann', '2.00'],
         ['ours', '6.50'],
       ]);
+      const bare = await gateway.command('budgets', 'raise', 'ours', '1', '--until', '60').catch(String);
+      expect(bare).to.include('--until "60" is not a duration').and.include('"60s" for seconds or "60ms"');
       expect(await gateway.command('budgets', 'raise', 'ours', '--end')).to.not.have.property('raised_usd');
-      expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount_usd: '2.00' });
+      expect(await gateway.command('budgets', 'delete', 'ann')).to.include({ name: 'ann', amount_usd: '2.00' });
     });
 
     it('of a plan are raised for one account only, over the API and on the command line', async () => {
@@ -385,7 +403,7 @@ describe('budgets in calendar windows', () => {
       for (const key of [ann, bob]) expect((await chat(gateway, 2, key)).status).to.equal(200);
       expect((await chat(gateway, 1, ann)).status).to.equal(402);
       const until = new Date(Date.now() + 3_600_000).toISOString();
-      const raised = await ask(gateway, 'POST', '/../accounts/ann/raises', { budget: 'day', amount_usd: 1, until });
+      const raised = await send(gateway, 'POST', '/../accounts/ann/raises', { budget: 'day', amount_usd: 1, until });
       expect(raised.body, JSON.stringify(raised.body)).to.include({
         account: 'ann',
         budget: 'day',
@@ -400,10 +418,10 @@ describe('budgets in calendar windows', () => {
       const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${ann}` });
       const { budgets } = (await response.json()) as { budgets: readonly object[] };
       expect(budgets[0]).to.include({ name: 'day', of: 'plan', amount_usd: '2.00', raised_usd: '2.50' });
-      const { body } = await ask(gateway, 'GET', '/../accounts/ann/raises');
+      const { body } = await send(gateway, 'GET', '/../accounts/ann/raises');
       expect(body.data).to.have.lengthOf(1);
       expect(body.data[0].raises).to.have.lengthOf(2);
-      expect((await ask(gateway, 'GET', '/../accounts/bob/raises')).body.data).to.deep.equal([]);
+      expect((await send(gateway, 'GET', '/../accounts/bob/raises')).body.data).to.deep.equal([]);
 
       expect(await gateway.command('budgets', 'raise', 'day', '--end', '--account', 'ann')).to.include({
         raised_usd: '0.00',
@@ -421,7 +439,7 @@ describe('budgets in calendar windows', () => {
     it('of a plan are not raised under an unknown name, nor by other callers', async () => {
       const gateway = await startWithOperator({ plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } } });
       const until = new Date(Date.now() + 3_600_000).toISOString();
-      const raise = (body: object, account = 'ann') => ask(gateway, 'POST', `/../accounts/${account}/raises`, body);
+      const raise = (body: object, account = 'ann') => send(gateway, 'POST', `/../accounts/${account}/raises`, body);
       const misspelt = await raise({ budget: 'days', amount_usd: 1, until });
       expect([misspelt.status, misspelt.body.error.message]).to.deep.equal([
         404,
@@ -432,11 +450,11 @@ describe('budgets in calendar windows', () => {
         [{ budget: 'day', amount_usd: 1, until: '2020-01-01T00:00:00Z' }, 'until'],
         [{ budget: 'day', amount_usd: 1, until, account: 'bob' }, 'account'],
       ] as const) {
-        const { status, body: answer } = await raise(body);
-        expect([status, answer.error.param]).to.deep.equal([400, param]);
+        const { status, body: response } = await raise(body);
+        expect([status, response.error.param]).to.deep.equal([400, param]);
       }
       expect((await raise({ budget: 'day', amount_usd: 1, until }, '%00')).status).to.equal(400);
-      expect((await ask(gateway, 'DELETE', '/../accounts/ann/raises?budget=day')).status).to.equal(404);
+      expect((await send(gateway, 'DELETE', '/../accounts/ann/raises?budget=day')).status).to.equal(404);
       operator = gateway.key;
       expect((await raise({ budget: 'day', amount_usd: 1, until })).status).to.equal(403);
     });
@@ -473,9 +491,9 @@ describe('budgets in calendar windows', () => {
 
     it('are in the audit log with their previous values', async () => {
       const gateway = await startWithOperator();
-      await ask(gateway, 'PUT', '/search', BUDGET);
-      await ask(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 });
-      await gateway.command('budgets', 'remove', 'search');
+      await send(gateway, 'PUT', '/search', BUDGET);
+      await send(gateway, 'PUT', '/search', { ...BUDGET, amount_usd: 3 });
+      await gateway.command('budgets', 'delete', 'search');
       const response = await gateway.get('/api/core/admin/audit?subject=search', {
         authorization: `Bearer ${operator}`,
       });
@@ -493,8 +511,8 @@ describe('budgets in calendar windows', () => {
     it('are for operators only', async () => {
       const gateway = await startWithOperator();
       operator = gateway.key;
-      expect((await ask(gateway, 'GET', '')).status).to.equal(403);
-      expect((await ask(gateway, 'PUT', '/x', BUDGET)).status).to.equal(403);
+      expect((await send(gateway, 'GET', '')).status).to.equal(403);
+      expect((await send(gateway, 'PUT', '/x', BUDGET)).status).to.equal(403);
     });
 
     it('are refused for an invalid field, with its name and the valid values', async () => {
@@ -506,7 +524,7 @@ describe('budgets in calendar windows', () => {
         ['/x', { amount_usd: 1, every: 'day', timezone: '../../etc/passwd' }, 'timezone'],
         ['/x', { amount_usd: 1, every: 'month', starts_on: 31 }, 'starts_on'],
         ['/x', { amount_usd: 1, every: 'day', plan: 'gold' }, 'plan'],
-        ['/x', { amount_usd: 1, every: 'day', provider: 'nobody' }, 'provider'],
+        ['/x', { amount_usd: 1, every: 'day', provider: 'missing' }, 'provider'],
         ['/x', { amount_usd: 1, soft_usd: 2, every: 'day' }, 'soft_usd'],
         ['/x', { amount_usd: 1, every: 'day', user: 'u'.repeat(500) }, 'user'],
         ['/x', { amount_usd: 1, every: 'day', owner: 'file' }, 'owner'],
@@ -515,35 +533,35 @@ describe('budgets in calendar windows', () => {
         [`/${'n'.repeat(200)}`, { amount_usd: 1, every: 'day' }, 'name'],
       ];
       for (const [where, body, param] of cases) {
-        const { status, body: answer } = await ask(gateway, 'PUT', where, body);
-        expect([status, answer.error.param], JSON.stringify(answer)).to.deep.equal([400, param]);
+        const { status, body: response } = await send(gateway, 'PUT', where, body);
+        expect([status, response.error.param], JSON.stringify(response)).to.deep.equal([400, param]);
       }
-      const misspelt = await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day', tag: 'team=serch' });
+      const misspelt = await send(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day', tag: 'team=serch' });
       expect(misspelt.body.error.message).to.equal(
         '"tag" refers to a tag that is not in "tags" of the configuration. Did you mean "team=search"?',
       );
-      await ask(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day' });
+      await send(gateway, 'PUT', '/x', { amount_usd: 1, every: 'day' });
       for (const [body, param] of [
         [{ amount_usd: -1, until: '2099-01-01T00:00:00Z' }, 'amount_usd'],
         [{ amount_usd: 1, until: '2020-01-01T00:00:00Z' }, 'until'],
         [{ amount_usd: 1, until: '2099-01-01T00:00:00Z' }, 'until'],
         [{ amount_usd: 1, until: 'tomorrow' }, 'until'],
       ] as const) {
-        const { status, body: answer } = await ask(gateway, 'POST', '/x/raises', body);
-        expect([status, answer.error.param]).to.deep.equal([400, param]);
+        const { status, body: response } = await send(gateway, 'POST', '/x/raises', body);
+        expect([status, response.error.param]).to.deep.equal([400, param]);
       }
-      expect((await ask(gateway, 'GET', '/constructor')).status).to.equal(404);
-      expect((await ask(gateway, 'GET', '?limit=1000000')).status).to.equal(400);
+      expect((await send(gateway, 'GET', '/constructor')).status).to.equal(404);
+      expect((await send(gateway, 'GET', '?limit=1000000')).status).to.equal(400);
     });
 
     it('lose none of twenty concurrent changes', async () => {
       const gateway = await startWithOperator();
       const names = Array.from({ length: 20 }, (_, at) => `b${at}`);
       const made = await Promise.all(
-        names.map((name) => ask(gateway, 'PUT', `/${name}`, { amount_usd: 1, every: 'day' })),
+        names.map((name) => send(gateway, 'PUT', `/${name}`, { amount_usd: 1, every: 'day' })),
       );
       expect(made.map(({ status }) => status)).to.deep.equal(names.map(() => 200));
-      const { body } = await ask(gateway, 'GET', '?limit=100');
+      const { body } = await send(gateway, 'GET', '?limit=100');
       expect(body.data.map(({ name }: { name: string }) => name)).to.have.members(names);
     });
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
@@ -83,7 +83,7 @@ describe('the texts of calls', () => {
   it('contain no secret of the configuration, no credential, and nothing that the operator removes', async () => {
     gateway = await start({ bodies: 'on', redact: ['email', 'card \\d{4}'] });
     const said = `${SECRET} ${encodeURIComponent(SECRET)} ${LEAKED} sk-live-0123456789 ann@mail.example card 1234 fine`;
-    upstream.script(answer(200, completion(said, { usage: usageOf(3, 2) })));
+    upstream.script(respondWith(200, completion(said, { usage: usageOf(3, 2) })));
     await (await gateway.post('/v1/chat/completions', chat(said, { model: 'vendor/m' }))).text();
     const text = await eventually(async () => {
       const kept = JSON.stringify(await bodiesOfNewest(gateway as TestGateway));
@@ -110,7 +110,9 @@ describe('the texts of calls', () => {
 
   it('are stored with the reason of a failure', async () => {
     gateway = await start({ bodies: 'on' });
-    upstream.script(answer(400, { error: { message: 'the temperature is too hot', type: 'invalid_request_error' } }));
+    upstream.script(
+      respondWith(400, { error: { message: 'the temperature is too hot', type: 'invalid_request_error' } }),
+    );
     await (await gateway.post('/v1/chat/completions', chat('hi', { model: 'vendor/m' }))).text();
     const bodies = await eventually(async () => {
       const found = await bodiesOfNewest(gateway as TestGateway);

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { CallRow, Store } from '../../contract/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FailureRig, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const USAGE = {
@@ -15,10 +15,10 @@ const USAGE = {
 const CHAT = '/v1/chat/completions';
 
 describe('the record of a call', () => {
-  let rig: FaultRig;
+  let rig: FailureRig;
   let store: Store;
   before(async () => {
-    rig = await startFaultRig({ responseCache: {}, models: { fast: 'one/m' } });
+    rig = await startFailureRig({ store: 'sqlite:./data', responseCache: {}, models: { fast: 'one/m' } });
     store = await openSqlite({ folder: path.join(rig.gateway.folder, 'data') });
   });
   after(async () => {
@@ -31,7 +31,7 @@ describe('the record of a call', () => {
     await response.clone().text();
     return response;
   };
-  const ask = (content: string, rest: object = {}) => ({
+  const requestOf = (content: string, rest: object = {}) => ({
     model: 'fast',
     messages: [{ role: 'user', content }],
     ...rest,
@@ -46,8 +46,8 @@ describe('the record of a call', () => {
     });
 
   it('contains caller, model, outcome, usage and cost', async () => {
-    rig.vendor.script(answer(200, completion('fine', { usage: USAGE })));
-    const record = await recordOf(await send(ask('one'), { 'x-session-id': 'morning' }));
+    rig.vendor.script(respondWith(200, completion('fine', { usage: USAGE })));
+    const record = await recordOf(await send(requestOf('one'), { 'x-session-id': 'morning' }));
     expect(record).to.include({
       ...{ account: 'local', userId: 'local', session: 'morning', operation: 'chat', provider: 'one', model: 'm' },
       ...{ requested: 'fast', stream: false, outcome: 'ok', lane: 'native', cost: USAGE_COST * 1000 },
@@ -63,8 +63,8 @@ describe('the record of a call', () => {
   });
 
   it('E44: contains its cost by unit, as in the lists of calls', async () => {
-    rig.vendor.script(answer(200, completion('parts', { usage: USAGE })));
-    const response = await send(ask('parts of a cost'));
+    rig.vendor.script(respondWith(200, completion('parts', { usage: USAGE })));
+    const response = await send(requestOf('parts of a cost'));
     const record = await recordOf(response);
     const list = (await (await rig.gateway.get('/api/core/calls?limit=100')).json()) as {
       readonly data: readonly {
@@ -85,14 +85,14 @@ describe('the record of a call', () => {
 
   it('is written for a stream after its end', async () => {
     rig.vendor.script(events([delta('in '), delta('pieces', 'stop', { usage: USAGE }), '[DONE]']));
-    const record = await recordOf(await send(ask('two', { stream: true })));
+    const record = await recordOf(await send(requestOf('two', { stream: true })));
     expect(record).to.include({ stream: true, outcome: 'ok', cost: USAGE_COST * 1000 });
     expect(record.firstByteMs).to.be.a('number');
   });
 
   it('of a failed call contains the reason, and costs nothing', async () => {
-    rig.vendor.script(answer(400, { error: { message: 'no' } }));
-    const response = await send(ask('three'));
+    rig.vendor.script(respondWith(400, { error: { message: 'no' } }));
+    const response = await send(requestOf('three'));
     expect(response.status).to.equal(400);
     const record = await recordOf(response);
     expect(record).to.include({ outcome: 'error', errorCode: 'invalid_request', cost: 0 });
@@ -100,9 +100,9 @@ describe('the record of a call', () => {
   });
 
   it('of a cached response contains the saved amount', async () => {
-    rig.vendor.script(answer(200, completion('kept')));
-    await send(ask('four'));
-    const hit = await send(ask('four'));
+    rig.vendor.script(respondWith(200, completion('kept')));
+    await send(requestOf('four'));
+    const hit = await send(requestOf('four'));
     expect(hit.headers.get('x-tollgate-cache')).to.equal('hit');
     const record = await recordOf(hit);
     expect(record).to.include({ outcome: 'ok', cost: 0, saved: USAGE_COST * 1000 });
@@ -110,9 +110,9 @@ describe('the record of a call', () => {
   });
 
   it('E44: of a call with a fallback has each attempt with its status, class, reason and time', async () => {
-    rig.vendor.script(answer(500, { error: { message: 'the disk is full' } }));
-    rig.second.script(answer(200, completion('fine')));
-    const record = await recordOf(await send(ask('failover', { model: 'both' })));
+    rig.vendor.script(respondWith(500, { error: { message: 'the disk is full' } }));
+    rig.second.script(respondWith(200, completion('fine')));
+    const record = await recordOf(await send(requestOf('failover', { model: 'both' })));
     expect(record).to.include({ outcome: 'ok', provider: 'two' });
     const [first, second] = record.attempts;
     expect(first).to.include({ target: 'fresh/m', status: 500, class: 'upstream_error' });
@@ -143,7 +143,7 @@ describe('the record of a call', () => {
   });
 
   it('E43: of a call refused by the budget of its key contains the reason, costs nothing, and is in the log with the same message', async () => {
-    const response = await send(ask('five'), await createKey('--budget', '0.00001'));
+    const response = await send(requestOf('five'), await createKey('--budget', '0.00001'));
     expect(response.status).to.equal(402);
     const record = await recordOf(response);
     expect(record).to.include({
@@ -160,9 +160,9 @@ describe('the record of a call', () => {
 
   it('E43: of a call over the limit of its key contains the limit', async () => {
     const key = await createKey('--rpm', '1');
-    rig.vendor.script(answer(200, completion('fine')));
-    expect((await send(ask('six'), key)).status).to.equal(200);
-    const response = await send(ask('seven'), key);
+    rig.vendor.script(respondWith(200, completion('fine')));
+    expect((await send(requestOf('six'), key)).status).to.equal(200);
+    const response = await send(requestOf('seven'), key);
     expect(response.status).to.equal(429);
     const record = await recordOf(response);
     expect(record).to.include({ outcome: 'refused', errorCode: 'rate_limited' });
@@ -170,10 +170,10 @@ describe('the record of a call', () => {
   });
 
   it('E43: of a call to a forbidden or unknown model contains its name', async () => {
-    const forbidden = await send(ask('eight'), await createKey('--models', 'two/*'));
+    const forbidden = await send(requestOf('eight'), await createKey('--models', 'two/*'));
     expect(forbidden.status).to.equal(403);
     expect(await recordOf(forbidden)).to.include({ outcome: 'refused', errorCode: 'model_not_allowed', model: 'm' });
-    const unknown = await send(ask('nine', { model: 'no-such-model' }));
+    const unknown = await send(requestOf('nine', { model: 'no-such-model' }));
     expect(unknown.status).to.equal(404);
     const record = await recordOf(unknown);
     expect(record).to.include({ outcome: 'refused', errorCode: 'unsupported_model', model: 'no-such-model' });

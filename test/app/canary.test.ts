@@ -5,7 +5,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { AUDIENCE, createSigner, ISSUER, type TestSigner } from '../support/identity/tokens.ts';
 import { completion, usageOf } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   sse,
@@ -69,11 +69,11 @@ describe('secrets and texts', () => {
     const [path = '', query = ''] = where.split('?');
     const keyed = (key: string) => `${path}?${query}&key=${key}`;
     const none = { authorization: '' };
-    upstream.script(answer(200, COMPLETION));
+    upstream.script(respondWith(200, COMPLETION));
     await (await gateway.post(where, body)).text();
     await (await gateway.post(keyed(gateway.key), body, none)).text();
     for (const status of [400, 401, 500]) {
-      upstream.script(answer(status, VENDOR_BODY, { 'x-canary-header': OPERATOR_KEY }));
+      upstream.script(respondWith(status, VENDOR_BODY, { 'x-canary-header': OPERATOR_KEY }));
       await seen(await gateway.post(where, { ...body, stream: true }));
     }
     upstream.script(sse(piece({ role: 'assistant', content: 'x' }), { error: VENDOR_BODY.error }));
@@ -88,13 +88,18 @@ describe('secrets and texts', () => {
     await seen(await gateway.post(`${path}/nothing?key=${secondKey}`, body, none));
     await seen(await gateway.post(where, body, { ...none, referer: `http://x/?key=${secondKey}` }));
   };
-  const ask = (rest: object = {}) => ({ model: 'vendor/m', messages: [{ role: 'user', content: PROMPT }], ...rest });
+  const requestOf = (rest: object = {}) => ({
+    model: 'vendor/m',
+    messages: [{ role: 'user', content: PROMPT }],
+    ...rest,
+  });
 
   before(async () => {
     upstream = await startScriptedUpstream();
     signer = await createSigner('canary');
     gateway = await startGateway(
       {
+        store: 'sqlite:./data',
         providers: {
           echo: {},
           vendor: { plugin: 'openai-compatible', apiKey: OPERATOR_KEY, baseUrl: `${upstream.url}/v1`, models: ['*'] },
@@ -108,28 +113,28 @@ describe('secrets and texts', () => {
     const made = await gateway.post('/api/core/api_keys/create', { name: 'canary' }, asToken);
     secondKey = ((await made.json()) as { api_key: string }).api_key;
 
-    upstream.script(answer(200, COMPLETION));
-    await (await gateway.post(CHAT, ask())).text();
-    await (await gateway.post(CHAT, ask(), { authorization: `Bearer ${secondKey}` })).text();
+    upstream.script(respondWith(200, COMPLETION));
+    await (await gateway.post(CHAT, requestOf())).text();
+    await (await gateway.post(CHAT, requestOf(), { authorization: `Bearer ${secondKey}` })).text();
     upstream.script(sse(piece({ role: 'assistant', content: REPLY }), piece({}, 'stop'), '[DONE]'));
-    await (await gateway.post(CHAT, ask({ stream: true }))).text();
+    await (await gateway.post(CHAT, requestOf({ stream: true }))).text();
     for (const status of [400, 401, 404, 429, 500]) {
-      upstream.script(answer(status, VENDOR_BODY, { 'x-canary-header': OPERATOR_KEY }));
-      await seen(await gateway.post(CHAT, ask()));
-      await seen(await gateway.post(CHAT, ask({ stream: true })));
+      upstream.script(respondWith(status, VENDOR_BODY, { 'x-canary-header': OPERATOR_KEY }));
+      await seen(await gateway.post(CHAT, requestOf()));
+      await seen(await gateway.post(CHAT, requestOf({ stream: true })));
     }
     upstream.script(async (wire) => {
       await wire.send(SSE_HEAD);
       wire.reset();
     });
-    await seen(await gateway.post(CHAT, ask({ stream: true })));
+    await seen(await gateway.post(CHAT, requestOf({ stream: true })));
     upstream.script(`HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\nnot json ${OPERATOR_KEY}`.padEnd(100));
-    await seen(await gateway.post(CHAT, ask()));
-    await seen(await gateway.post(CHAT, ask({ temperature: 9 })));
+    await seen(await gateway.post(CHAT, requestOf()));
+    await seen(await gateway.post(CHAT, requestOf({ temperature: 9 })));
     await seen(await gateway.post(CHAT, `{"model":"vendor/m","messages":[{"content":"${PROMPT}"`));
-    await seen(await gateway.post(CHAT, ask(), { authorization: `Bearer ${secondKey}x` }));
-    await seen(await gateway.post(CHAT, ask(), { authorization: `Bearer ${token}x` }));
-    await seen(await gateway.post(CHAT, ask(), { 'x-api-key': secondKey }));
+    await seen(await gateway.post(CHAT, requestOf(), { authorization: `Bearer ${secondKey}x` }));
+    await seen(await gateway.post(CHAT, requestOf(), { authorization: `Bearer ${token}x` }));
+    await seen(await gateway.post(CHAT, requestOf(), { 'x-api-key': secondKey }));
     for (const [where, body] of WAYS_IN) await callBadly(where, body);
     await seen(await gateway.get(`/nowhere/${PROMPT.slice(0, 3)}`, asToken));
     await seen(await gateway.get('/metrics'));
@@ -174,7 +179,7 @@ describe('secrets and texts', () => {
 
   it('are hidden from callers, as are the vendor’s host, path and organisation', () => {
     // The code samples in the OpenAPI document contain the gateway's own address.
-    const told = errors.join('\n').replaceAll(gateway.url, '');
-    expect(told).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
+    const reported = errors.join('\n').replaceAll(gateway.url, '');
+    expect(reported).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
   });
 });

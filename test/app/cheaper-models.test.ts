@@ -50,7 +50,7 @@ describe('a call that its budget does not cover', () => {
     expect(response.status, await response.text()).to.equal(200);
     expect(response.headers.get(FALLBACK)).to.equal('cheap/echo');
     expect(response.headers.get('x-tollgate-provider')).to.equal('cheap');
-    const line = target.logs.find(({ msg }) => /goes to a cheaper model/.test(String(msg)));
+    const line = target.logs.find(({ msg }) => /sent to a cheaper model/.test(String(msg)));
     expect(line).to.include({
       requested: 'smart',
       model: 'cheap/echo',

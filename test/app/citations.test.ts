@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, LAST_CHUNK, respondWith, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const TEXT = 'Größe: 42 m. See §3.';
 const PAGE = { url: 'https://example.org/size', title: 'Sizes' };
@@ -87,7 +87,7 @@ describe('a vendor’s citations and media', () => {
   after(() => rig.stop());
 
   for (const { wire, model, body, events } of VENDORS) {
-    const whole = () => rig.script(wire, answer(200, body));
+    const whole = () => rig.script(wire, respondWith(200, body));
     const streamed = () =>
       rig.script(wire, async (out) => {
         await out.send(SSE_HEAD);
@@ -159,12 +159,15 @@ describe('a vendor’s citations and media', () => {
       ...{ ...head, object: 'chat.completion', choices: [{ index: 0, message: said, finish_reason: 'stop' }] },
       usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 },
     };
-    rig.script('deepseek', answer(200, body));
-    const asked = { model: 'deepseek/deepseek-chat', messages: USER };
-    const { choices } = await client.chat.completions.create(asked);
+    rig.script('deepseek', respondWith(200, body));
+    const request = { model: 'deepseek/deepseek-chat', messages: USER };
+    const { choices } = await client.chat.completions.create(request);
     expect(choices[0]?.message.annotations).to.deep.equal([]);
-    rig.script('gemini', answer(200, { candidates: [{ ...part('Hi.'), finishReason: 'STOP' }], usageMetadata: USAGE }));
-    const other = await client.chat.completions.create({ ...asked, model: 'gemini/gemini-3.8-flash' });
+    rig.script(
+      'gemini',
+      respondWith(200, { candidates: [{ ...part('Hi.'), finishReason: 'STOP' }], usageMetadata: USAGE }),
+    );
+    const other = await client.chat.completions.create({ ...request, model: 'gemini/gemini-3.8-flash' });
     expect(other.choices[0]?.message).not.to.have.property('annotations');
   });
 
@@ -176,7 +179,7 @@ describe('a vendor’s citations and media', () => {
       const choice = { index: 0, finish_reason: reason, native_finish_reason: native };
       const choices = [{ ...choice, message: { role: 'assistant', content: 'Hi.' } }];
       const usage = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
-      rig.script('deepseek', answer(200, { id: 'c', created: 1, model: 'm', choices, usage }));
+      rig.script('deepseek', respondWith(200, { id: 'c', created: 1, model: 'm', choices, usage }));
       const body = { model: 'deepseek/deepseek-chat', max_tokens: 100, messages: USER };
       const response = await rig.gateway.post('/v1/messages', body);
       expect(await response.json()).to.include({ stop_reason: native });
@@ -189,7 +192,7 @@ describe('a vendor’s citations and media', () => {
       choices: [{ index: 0, message, finish_reason: 'stop' }],
       usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 },
     };
-    rig.script('deepseek', answer(200, { id: 'c', object: 'chat.completion', created: 1, model: 'm', ...spoken }));
+    rig.script('deepseek', respondWith(200, { id: 'c', object: 'chat.completion', created: 1, model: 'm', ...spoken }));
     const responses = await client.responses.create({ model: 'deepseek/deepseek-chat', input: 'How long?' });
     expect(responses.output_text).to.equal('Forty-two.');
     const messages = await rig.gateway.post('/v1/messages', {
@@ -208,7 +211,7 @@ describe('a vendor’s citations and media', () => {
     const content = { role: 'model', parts: [{ text: 'Here.' }, image] };
     rig.script(
       'gemini',
-      answer(200, { candidates: [{ content, index: 0, finishReason: 'STOP' }], usageMetadata: USAGE }),
+      respondWith(200, { candidates: [{ content, index: 0, finishReason: 'STOP' }], usageMetadata: USAGE }),
     );
     const body = { model: 'gemini/gemini-3.8-flash', max_tokens: 100, messages: USER };
     const response = await rig.gateway.post('/v1/messages', body);
@@ -222,7 +225,7 @@ describe('a vendor’s citations and media', () => {
     const content = { role: 'model', parts: [{ text: 'Yes.' }] };
     rig.script(
       'gemini',
-      answer(200, { candidates: [{ content, index: 0, finishReason: 'STOP' }], usageMetadata: USAGE }),
+      respondWith(200, { candidates: [{ content, index: 0, finishReason: 'STOP' }], usageMetadata: USAGE }),
     );
     const details = [{ kind: 'text', text: 'Hm.', signature: 'abc', format: 'anthropic' }];
     const messages = [...USER, { role: 'assistant', content: 'Two.', reasoning_details: details }, ...USER];

@@ -8,9 +8,14 @@ import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { type RunningProxy, startProxy } from '../support/processes/proxy-process.ts';
-import { ask, describeWith, findProgram, freePort } from '../support/processes/server-process.ts';
+import { describeWith, findProgram, freePort, send } from '../support/processes/server-process.ts';
 import { completion, delta, openAiVendor } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  sse,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
 
 const tinyproxy = findProgram('tinyproxy', ['/usr/bin', '/usr/sbin']);
@@ -33,7 +38,7 @@ describeWith(
     const tunnels = (): number => proxy.output().match(/CONNECT localhost:/g)?.length ?? 0;
 
     before(async () => {
-      vendor = await startScriptedUpstream(answer(200, completion()), {
+      vendor = await startScriptedUpstream(respondWith(200, completion()), {
         createServer: (onConnection) =>
           tls.createServer(
             { key: vendors.key, cert: vendors.cert, ca: ours.cert, requestCert: true, rejectUnauthorized: true },
@@ -44,7 +49,7 @@ describeWith(
       const config = `Port ${port}\nListen 127.0.0.1\nTimeout 600\nLogLevel Connect\nMaxClients 50\nBasicAuth user ${PASSWORD}\n`;
       await writeFile(path.join(folder, 'proxy.conf'), config);
       proxy = startProxy(tinyproxy ?? '', ['-d', '-c', 'proxy.conf'], folder);
-      await until('the proxy listens', async () => (await ask(port, 'GET / HTTP/1.0\r\n\r\n')).startsWith('HTTP/'));
+      await until('the proxy listens', async () => (await send(port, 'GET / HTTP/1.0\r\n\r\n')).startsWith('HTTP/'));
     });
     after(async () => {
       await proxy.stop();
@@ -65,7 +70,7 @@ describeWith(
       await start({});
       const first = await chat();
       expect([first.status, ((await first.json()) as { model: string }).model]).to.deep.equal([200, 'm']);
-      vendor.script(sse(delta('hello', 'stop'), '[DONE]'), answer(200, completion()));
+      vendor.script(sse(delta('hello', 'stop'), '[DONE]'), respondWith(200, completion()));
       expect(await (await chat({ stream: true })).text()).to.include('hello');
       expect((await chat()).status).to.equal(200);
       expect(vendor.connections.total).to.equal(1);
@@ -100,7 +105,7 @@ describeWith(
       });
 
     it('E67: reads the keys of tokens through a proxy too', async () => {
-      const keys = await startScriptedUpstream(answer(200, { keys: [] }));
+      const keys = await startScriptedUpstream(respondWith(200, { keys: [] }));
       try {
         const jwt = {
           ...{ issuer: 'https://idp.example', audience: 'tollgate', jwksUri: `http://localhost:${keys.port}/keys` },

@@ -8,7 +8,7 @@ import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { startTunnelProxy, type TunnelProxy } from '../support/processes/tunnel-proxy.ts';
 import { completion, delta, events, openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const CHAT = { model: 'vendor/m', messages: [{ role: 'user', content: 'hi' }] };
@@ -22,7 +22,7 @@ describe('a gateway behind the proxy of a company', () => {
   let gateway: TestGateway | undefined;
 
   beforeEach(async () => {
-    vendor = await startScriptedUpstream(answer(200, completion()));
+    vendor = await startScriptedUpstream(respondWith(200, completion()));
     proxy = await startTunnelProxy(vendor.port);
   });
   afterEach(async () => {
@@ -34,7 +34,7 @@ describe('a gateway behind the proxy of a company', () => {
 
   const chat = (rest: object = {}): Promise<Response> =>
     (gateway ?? expect.fail()).post('/v1/chat/completions', { ...CHAT, ...rest });
-  const asked = (): readonly string[] => proxy.asked.map(({ address }) => address);
+  const addresses = (): readonly string[] => proxy.requests.map(({ address }) => address);
 
   it('E67: uses the one in the environment, which is not in the configuration', async () => {
     gateway = await startGateway(
@@ -42,7 +42,7 @@ describe('a gateway behind the proxy of a company', () => {
       { env: { HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,.corp.invalid' } },
     );
     expect((await chat()).status).to.equal(200);
-    expect(asked()).to.deep.equal(['vendor.invalid:8080']);
+    expect(addresses()).to.deep.equal(['vendor.invalid:8080']);
   });
 
   it('E67: has a provider with its own proxy, and one without, in addition to that of the environment', async () => {
@@ -58,20 +58,20 @@ describe('a gateway behind the proxy of a company', () => {
       { env: { HTTP_PROXY: proxy.url } },
     );
     expect([(await chat()).status, (await chat({ model: 'direct/m' })).status]).to.deep.equal([200, 200]);
-    expect([asked(), other.asked.map(({ address }) => address)]).to.deep.equal([[], ['vendor.invalid:8080']]);
+    expect([addresses(), other.requests.map(({ address }) => address)]).to.deep.equal([[], ['vendor.invalid:8080']]);
     await other.close();
   });
 
   it('E67: fetches the credential of a provider through it, like its calls', async () => {
-    const token = answer(200, { access_token: 'token-1', expires_in: 3600, token_type: 'Bearer' });
+    const token = respondWith(200, { access_token: 'token-1', expires_in: 3600, token_type: 'Bearer' });
     vendor.script((wire) =>
-      wire.send(wire.request.path.endsWith('/oauth2/v2.0/token') ? token : answer(200, completion())),
+      wire.send(wire.request.path.endsWith('/oauth2/v2.0/token') ? token : respondWith(200, completion())),
     );
     const entra = { tenant: 'acme', clientId: 'app', clientSecret: 'secret-0123456789', authority: DIRECTORY };
     const azure = { plugin: 'azure', baseUrl: `${VENDOR}/openai/v1`, entra, proxy: proxy.url };
     gateway = await startGateway({ providers: { vendor: azure } });
     expect((await chat()).status).to.equal(200);
-    expect([...asked()].sort()).to.deep.equal(['directory.invalid:8081', 'vendor.invalid:8080']);
+    expect([...addresses()].sort()).to.deep.equal(['directory.invalid:8081', 'vendor.invalid:8080']);
     expect(vendor.requests.at(-1)?.headers['authorization']).to.equal('Bearer token-1');
   });
 
@@ -93,8 +93,8 @@ describe('a gateway behind the proxy of a company', () => {
       people.person = 'ann';
       const { status } = await openBrowser().visit(`${base}/api/core/admin/login?return_to=/livez`);
       expect(status).to.equal(200);
-      expect(way.asked.length).to.be.above(0);
-      expect(new Set(way.asked.map(({ address }) => address))).to.deep.equal(new Set([new URL(people.issuer).host]));
+      expect(way.requests.length).to.be.above(0);
+      expect(new Set(way.requests.map(({ address }) => address))).to.deep.equal(new Set([new URL(people.issuer).host]));
     } finally {
       await gateway.stop();
       gateway = undefined;
@@ -125,7 +125,7 @@ describe('a gateway behind the proxy of a company', () => {
 
   it('E67: accepts a vendor by the name in its certificate if the address differs', async () => {
     const { key, cert } = createSelfSigned();
-    const secure = await startScriptedUpstream(answer(200, completion()), {
+    const secure = await startScriptedUpstream(respondWith(200, completion()), {
       createServer: (onConnection) => tls.createServer({ key, cert }, onConnection) as net.Server,
     });
     try {

@@ -2,17 +2,19 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page, type Request, type Response } from 'playwright-core';
 import { build } from 'vite';
+import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.config.ts');
@@ -36,7 +38,7 @@ const openPage = async (browser: Browser, width = 1280): Promise<Page> => {
   return context.newPage();
 };
 
-const fine: Script = (wire) => wire.send(answer(200, completion('fine', { usage: usageOf(200, 500) })));
+const fine: Script = (wire) => wire.send(respondWith(200, completion('fine', { usage: usageOf(200, 500) })));
 
 describe('the pages of the console, as an operator works with them', function () {
   this.timeout(600_000);
@@ -90,6 +92,29 @@ describe('the pages of the console, as an operator works with them', function ()
     await response.text();
     return response.status;
   };
+  /** Waits until the gateway has recorded this number of calls of a key. A response does not wait for its record. */
+  const recorded = (key: string, count: number): Promise<void> =>
+    until(`${count} calls are recorded`, async () => {
+      const response = await gateway.get('/api/core/calls', { authorization: `Bearer ${key}` });
+      return ((await response.json()) as { readonly data: readonly unknown[] }).data.length === count;
+    });
+  /** Loads a page from nothing, so that no heading of the page before is there, and waits for its data. */
+  const open = async (name: string): Promise<void> => {
+    const pending = new Set<Request>();
+    const add = (request: Request): unknown => pending.add(request);
+    const record = (response: Response): unknown => pending.delete(response.request());
+    const failed = (request: Request): unknown => pending.delete(request);
+    await page.goto('about:blank');
+    page.on('request', add).on('response', record).on('requestfailed', failed);
+    await page.goto(`${gateway.url}/console#/${name}`);
+    await page.locator('h1').waitFor();
+    await until(`the page ${name} has its data`, async () => {
+      // Effects of a render have run after two frames, and their requests are known.
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+      return pending.size === 0;
+    });
+    page.off('request', add).off('response', record).off('requestfailed', failed);
+  };
   const sideways = (selector: string): Promise<number> =>
     page.evaluate(
       `(() => { const box = document.querySelector('${selector}'); return box.scrollWidth - box.clientWidth; })()`,
@@ -105,15 +130,17 @@ describe('the pages of the console, as an operator works with them', function ()
     const lines = String(await page.locator('pre').textContent());
     expect(lines).to.include(`ANTHROPIC_BASE_URL=${gateway.url}`).and.to.include('claude --model smart');
     const [key = ''] = /tg_\w+/.exec(lines) ?? [];
-    const ask = async (): Promise<number> => {
+    const send = async (): Promise<number> => {
       const body = { model: 'smart', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] };
       const response = await gateway.post('/v1/messages', body, { authorization: `Bearer ${key}` });
       await response.text();
+      // Money is settled after the response, and the next call must find it spent.
+      await settledBooks(gateway.url, key);
       return response.status;
     };
-    expect(await ask()).to.equal(200);
+    expect(await send()).to.equal(200);
     await page.getByText('$0.0081 of $0.02 a day').waitFor();
-    expect([await ask(), await ask(), await ask()]).to.include(402);
+    expect([await send(), await send(), await send()]).to.include(402);
     await page.getByText('insufficient_balance').first().waitFor();
     await page.getByText('$0.0243 of $0.02 a day').waitFor();
     await page.getByRole('link', { name: 'Look at it' }).first().click();
@@ -124,26 +151,30 @@ describe('the pages of the console, as an operator works with them', function ()
     await call(gateway.key);
     await signIn();
     expect(await page.getByLabel('Model', { exact: true }).inputValue()).to.equal('smart');
-    vendor.script(answer(500, { error: { message: 'node 7 is out of memory', type: 'server_error' } }), fine);
+    vendor.script(respondWith(500, { error: { message: 'node 7 is out of memory', type: 'server_error' } }), fine);
     expect(await call(gateway.key)).to.equal(503);
-    await page.locator('section', { hasText: 'What failed' }).getByText('node 7 is out of memory').waitFor();
+    await page.locator('section', { hasText: 'Recent errors' }).getByText('node 7 is out of memory').waitFor();
   });
 
   it('find the refused call of one user of the last week in three clicks', async () => {
     const [lena, max] = [await makeKey('lena', '--models', 'north/m'), await makeKey('max', '--models', 'north/m')];
     const { now } = Date;
+    let made = 0;
     for (const daysAgo of [12, 5, 0]) {
       Date.now = () => now() - daysAgo * DAY_MS;
       try {
         expect([await call(lena, 'echo/echo'), await call(max, 'echo/echo')]).to.deep.equal([403, 403]);
         if (daysAgo !== 5) expect(await call(lena)).to.equal(200);
+        made += daysAgo === 5 ? 1 : 2;
+        await recorded(lena, made);
+        await recorded(max, [12, 5, 0].indexOf(daysAgo) + 1);
       } finally {
         Date.now = now;
       }
     }
     await signIn();
-    const refused = page.locator('section', { has: page.getByRole('heading', { name: 'What was refused' }) });
-    await refused.getByRole('link', { name: 'All of them' }).click();
+    const refused = page.locator('section', { has: page.getByRole('heading', { name: 'Rejected requests' }) });
+    await refused.getByRole('link', { name: 'View all' }).click();
     await page.locator('tbody').getByRole('link', { name: 'lena', exact: true }).first().click();
     await page.getByRole('combobox', { name: 'When' }).selectOption('7d');
     await page.locator('tbody tr').nth(2).waitFor({ state: 'detached' });
@@ -186,15 +217,15 @@ describe('the pages of the console, as an operator works with them', function ()
   });
 
   it('request latencies in Usage only if they are shown', async () => {
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
     await signIn();
     await page.goto(`${gateway.url}/console#/usage`);
     await page.getByRole('region', { name: 'Usage by user' }).waitFor();
-    expect(asked.filter((url) => url.includes('latency='))).to.deep.equal([]);
+    expect(requests.filter((url) => url.includes('latency='))).to.deep.equal([]);
     await page.getByRole('button', { name: 'Times' }).click();
     await page.getByText('95 of 100 took no longer').waitFor();
-    expect(asked.some((url) => url.includes('latency=true'))).to.equal(true);
+    expect(requests.some((url) => url.includes('latency=true'))).to.equal(true);
   });
 
   for (const role of ['viewer', 'billing', 'operator', 'team', 'admin'])
@@ -207,9 +238,7 @@ describe('the pages of the console, as an operator works with them', function ()
       const pages = ['calls', 'keys', 'teams', 'usage', 'budgets', 'targets', 'models', 'playground', 'speech'];
       const closed: string[] = [];
       for (const name of ['', ...pages, 'agents', 'plugins', 'configuration', 'audit']) {
-        await page.goto(`${gateway.url}/console#/${name}`);
-        await page.waitForLoadState('networkidle');
-        await page.locator('h1').waitFor();
+        await open(name);
         if ((await page.locator('h1').textContent()) !== 'Not for this session') continue;
         closed.push(name);
         await page.getByText(/needs the scope .* which your session lacks/).waitFor();
@@ -225,8 +254,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await call(gateway.key);
     await signInAs('viewer');
     for (const name of ['', 'calls', 'keys', 'teams', 'usage', 'budgets', 'targets', 'models', 'plugins']) {
-      await page.goto(`${gateway.url}/console#/${name}`);
-      await page.waitForLoadState('networkidle');
+      await open(name);
       const changes = page
         .locator('main')
         .getByRole('button', { name: /^(New|Edit|Make|Drain|Reset|Undrain|Reload|Block|Raise|Remove|Send|End)/ });
@@ -361,7 +389,7 @@ describe('the page of the configuration', function () {
     await page.getByRole('button', { name: 'Reload', exact: true }).click();
     await page.getByRole('heading', { name: 'Reloaded' }).waitFor();
     expect(await rowOf('budgets[0].amount_usd').textContent()).to.match(/5\s*9/);
-    expect(await page.getByRole('alert').count()).to.equal(0);
+    await until('the problems of the refused reload are gone', async () => !(await page.getByRole('alert').count()));
     expect(await other.getByRole('textbox', { name: /^Name/ }).inputValue()).to.equal('typed before');
     await other.getByRole('button', { name: 'Make the key' }).click();
     await other.getByText('it cannot be shown again').waitFor();

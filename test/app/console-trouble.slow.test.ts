@@ -130,7 +130,7 @@ describe('the console after errors', function () {
   it('reports an unavailable store in an open form, preserves the input, and saves it when the store is back', async () => {
     await signIn();
     await typeKey('for the night');
-    wire.dropAnswers();
+    wire.dropReplies();
     try {
       await page.getByRole('button', { name: 'Make the key' }).click();
       await page.getByRole('alert').getByText(/store/i).first().waitFor();

@@ -10,7 +10,7 @@ import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const ROOT = path.join(import.meta.dirname, '../..');
@@ -36,7 +36,7 @@ const CALLS_A_TOOL = [
 
 /** Pages, each with text that must appear. */
 const PAGES: Readonly<Record<string, RegExp>> = {
-  '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*everyone[\s\S]*\$10\.00[\s\S]*What failed[\s\S]*How to connect/,
+  '': /Targets[\s\S]*healthy[\s\S]*(unhealthy|retrying)[\s\S]*everyone[\s\S]*\$10\.00[\s\S]*Recent errors[\s\S]*How to connect/,
   calls: /provider_unavailable/,
   'calls?outcome=error': /south\/m/,
   keys: /laptop/,
@@ -44,7 +44,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   'teams?team=team%3Dsearch': /Used in the last 30 days[\s\S]*The team has no key yet/,
   usage: /By user[\s\S]*lena/,
   budgets: /everyone[\s\S]*of the file/,
-  targets: /south\/m[\s\S]*(left alone|is tried again)[\s\S]*could not be reached[\s\S]*Who serves/,
+  targets: /south\/m[\s\S]*(unhealthy|retrying)[\s\S]*could not be reached[\s\S]*Gateway processes/,
   models: /smart[\s\S]*the first that works[\s\S]*south\/m[\s\S]*north\/m/,
   playground: /Calls are made as ann/,
   speech: /Spoken as ann[\s\S]*Say it/,
@@ -75,7 +75,7 @@ describe('the console in a browser', function () {
   let page: Page;
   let adminKey: string;
   /** Forbidden events of all pages: console errors, requests to other origins, dialogs. */
-  let faults: string[];
+  let problems: string[];
   /** Errors that the current test expects. */
   let expected: RegExp | undefined;
 
@@ -120,11 +120,11 @@ describe('the console in a browser', function () {
   });
 
   beforeEach(() => {
-    faults = [];
+    problems = [];
     expected = undefined;
   });
   afterEach(() => {
-    expect(faults.filter((fault) => !expected?.test(fault))).to.deep.equal([]);
+    expect(problems.filter((problem) => !expected?.test(problem))).to.deep.equal([]);
   });
 
   /** Starts a vendor that responds with JSON or a stream; `please fail` makes it fail. */
@@ -132,14 +132,16 @@ describe('the console in a browser', function () {
     startScriptedUpstream((wire) => {
       const body = wire.request.body.toString();
       if (body.includes('please fail'))
-        return wire.send(answer(500, { error: { message: `${HOSTILE} engine on fire` } }));
+        return wire.send(respondWith(500, { error: { message: `${HOSTILE} engine on fire` } }));
       if (wire.request.path.endsWith('/audio/speech'))
-        return wire.send(answer(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
-      const [, asked = ''] = /"json_schema":\{"name":"(\w+)"/.exec(body) ?? [];
-      if (asked in TEAM_SAYS)
-        return wire.send(answer(200, completion(JSON.stringify(TEAM_SAYS[asked]), { usage: usageOf(200, 50) })));
+        return wire.send(respondWith(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
+      const [, question = ''] = /"json_schema":\{"name":"(\w+)"/.exec(body) ?? [];
+      if (question in TEAM_SAYS)
+        return wire.send(
+          respondWith(200, completion(JSON.stringify(TEAM_SAYS[question]), { usage: usageOf(200, 50) })),
+        );
       if (!body.includes('"stream":true'))
-        return wire.send(answer(200, completion('fine', { usage: usageOf(200, 50) })));
+        return wire.send(respondWith(200, completion('fine', { usage: usageOf(200, 50) })));
       if (body.includes('please call')) return events(CALLS_A_TOOL)(wire);
       const usage = JSON.stringify({ ...JSON.parse(delta('')), choices: [], usage: usageOf(200, 50) });
       return events([delta('It '), delta('works'), delta('', 'stop'), usage])(wire);
@@ -147,17 +149,17 @@ describe('the console in a browser', function () {
 
   const watch = (watched: Page): void => {
     watched.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) faults.push(`console: ${message.text()}`);
+      if (['error', 'warning'].includes(message.type())) problems.push(`console: ${message.text()}`);
     });
-    watched.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+    watched.on('pageerror', (error) => problems.push(`error: ${error.message}`));
     watched.on('dialog', (dialog) => {
-      faults.push(`dialog: ${dialog.message()}`);
+      problems.push(`dialog: ${dialog.message()}`);
       void dialog.dismiss();
     });
     watched.on('request', (request) => {
       const url = request.url();
       const isOwn = [gateway.url, `blob:${gateway.url}`].some((base) => url.startsWith(`${base}/`));
-      if (!isOwn && !url.startsWith('data:')) faults.push(`elsewhere: ${url}`);
+      if (!isOwn && !url.startsWith('data:')) problems.push(`elsewhere: ${url}`);
     });
   };
 
@@ -196,7 +198,7 @@ describe('the console in a browser', function () {
     expect(await call(key, 'echo/echo')).to.equal(200);
     await page.getByText('The first call came: echo/echo, ok.').waitFor();
     // The permanent content of the page appears, and the new key stays visible.
-    await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
+    await page.getByRole('heading', { name: 'Targets' }).waitFor();
     expect(await page.locator('pre').textContent()).to.include(key);
   });
 
@@ -230,7 +232,7 @@ describe('the console in a browser', function () {
     for (let number = 0; number < 8; number += 1) await call(gateway.key, 'smart');
     await call(gateway.key, 'south/m');
     await show('');
-    await page.getByText('do not work').waitFor();
+    await page.getByText(/of \d+ healthy/).waitFor();
     await page.getByText('could not be reached').first().waitFor();
     const text = await page.locator('main').textContent();
     expect(text).to.include('does the vendor answer?');
@@ -420,10 +422,10 @@ describe('the console in a browser', function () {
   it('reports the problem of a text that cannot be spoken, and preserves it', async () => {
     expected = /400/;
     await show('speech');
-    await page.getByLabel('Voice').fill('nobody');
+    await page.getByLabel('Voice').fill('missing');
     await page.getByRole('button', { name: /^Say it/ }).click();
-    await page.getByRole('alert').getByText('nobody').waitFor();
-    expect(await page.getByLabel('Voice').inputValue()).to.equal('nobody');
+    await page.getByRole('alert').getByText('missing').waitFor();
+    expect(await page.getByLabel('Voice').inputValue()).to.equal('missing');
   });
 
   it('shows the agents of a team at work, their times, and their results', async () => {
@@ -476,7 +478,7 @@ describe('the console in a browser', function () {
     await show('');
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     await page.locator('.brand').focus();
-    for (const name of ['Home', 'Calls', 'Keys and people', 'Teams', 'Usage']) {
+    for (const name of ['Home', 'Calls', 'API keys', 'Teams', 'Usage']) {
       await page.keyboard.press('Tab');
       expect(await page.evaluate('document.activeElement.textContent')).to.equal(name);
     }
@@ -495,7 +497,7 @@ describe('the console in a browser', function () {
     await page.reload();
     await page.getByRole('textbox', { name: /^Admin key/ }).fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Keys and people' }).waitFor();
+    await page.getByRole('heading', { name: 'API keys' }).waitFor();
     await page.getByRole('link', { name: 'Budgets' }).waitFor();
     for (const name of ['Configuration', 'Audit', 'Playground'])
       expect(await page.getByRole('link', { name, exact: true }).count(), name).to.equal(0);
@@ -504,7 +506,7 @@ describe('the console in a browser', function () {
     await show('configuration');
     await page.getByRole('heading', { name: 'Not for this session' }).waitFor();
     await show('');
-    await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
+    await page.getByRole('heading', { name: 'Targets' }).waitFor();
     expect(await page.getByRole('button', { name: 'Make a key for me' }).count()).to.equal(0);
   });
 
@@ -519,7 +521,7 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('link', { name: 'team=search' }).click();
     await page.getByText('nightly').waitFor();
-    for (const name of ['Keys and people', 'Budgets', 'Speech', 'Agents'])
+    for (const name of ['API keys', 'Budgets', 'Speech', 'Agents'])
       expect(await page.getByRole('link', { name, exact: true }).count(), name).to.equal(0);
     expect(await page.getByRole('button', { name: 'Edit team=search' }).count()).to.equal(0);
   });
@@ -571,13 +573,17 @@ describe('the console in a browser', function () {
   });
 
   it('looks as in the README', async function () {
-    // `WRITE_IMAGES=1` writes the screenshots, from a gateway with realistic names.
+    // `WRITE_IMAGES=1` writes the screenshots, light and dark, from a gateway with realistic names.
     if (process.env['WRITE_IMAGES'] === undefined) return this.skip();
     const [atlas, boreas] = [await startVendor(), await startVendor()];
     const shown = await startGateway({
       providers: {
-        atlas: openAiVendor(atlas, { models: ['large', 'small'], prices: tokenPrices(3, 15) }),
-        boreas: openAiVendor(boreas, { models: ['fast'], prices: tokenPrices(1, 4) }),
+        atlas: openAiVendor(atlas, {
+          baseUrl: `${atlas.url}/v1`,
+          models: ['large', 'small'],
+          prices: tokenPrices(3, 15),
+        }),
+        boreas: openAiVendor(boreas, { baseUrl: `${boreas.url}/v1`, models: ['fast'], prices: tokenPrices(1, 4) }),
       },
       models: { smart: ['boreas/fast', 'atlas/large'] },
       budgets: [{ name: 'everyone', amount_usd: 0.1, every: 'day' }],
@@ -586,31 +592,38 @@ describe('the console in a browser', function () {
       const make = async (user: string, ...more: string[]): Promise<string> =>
         (await shown.command<{ api_key: string }>('keys', 'create', '--user', user, ...more)).api_key;
       const keys = [await make('lena'), await make('research-bot'), await make('max', '--budget', '0.001')];
-      const ask = async (key: string, model: string): Promise<void> => {
+      const send = async (key: string, model: string): Promise<void> => {
         const body = { model, messages: [{ role: 'user', content: 'Hello there' }] };
         await (await shown.post('/v1/chat/completions', body, { authorization: `Bearer ${key}` })).text();
       };
-      for (const model of ['smart', 'atlas/large', 'atlas/small']) for (const key of keys) await ask(key, model);
+      for (const model of ['smart', 'atlas/large', 'atlas/small']) for (const key of keys) await send(key, model);
       await boreas.close();
-      for (let number = 0; number < 8; number += 1) await ask(keys[0] ?? '', 'smart');
-      for (let number = 0; number < 2; number += 1) await ask(keys[1] ?? '', 'boreas/fast');
+      for (let number = 0; number < 8; number += 1) await send(keys[0] ?? '', 'smart');
+      for (let number = 0; number < 2; number += 1) await send(keys[1] ?? '', 'boreas/fast');
       const { url } = await shown.command<{ url: string }>('console', '--user', 'ann', '--url', shown.url);
       const viewer = await (await browser.newContext({ viewport: { width: 1280, height: 760 } })).newPage();
       await viewer.goto(url);
-      await viewer.getByText('do not work').waitFor();
       await mkdir(IMAGES, { recursive: true });
-      await viewer.screenshot({ path: path.join(IMAGES, 'console.png') });
-      await viewer.setViewportSize({ width: 1280, height: 620 });
-      await viewer
-        .getByRole('link', { name: /provider_unavailable/ })
-        .first()
-        .click();
-      await viewer.getByRole('dialog').getByText('Whole call').waitFor();
-      await viewer.screenshot({ path: path.join(IMAGES, 'console-call.png') });
-      await viewer.goto(`${shown.url}/console#/usage?period=today`);
-      await viewer.getByText('research-bot').waitFor();
-      await viewer.locator('.chart canvas').waitFor();
-      await viewer.screenshot({ path: path.join(IMAGES, 'console-usage.png') });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const save = (name: string) =>
+          viewer.screenshot({ path: path.join(IMAGES, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`) });
+        await viewer.emulateMedia({ colorScheme });
+        await viewer.setViewportSize({ width: 1280, height: 760 });
+        await viewer.goto(`${shown.url}/console#/`);
+        await viewer.getByText(/of \d+ healthy/).waitFor();
+        await save('console');
+        await viewer.setViewportSize({ width: 1280, height: 620 });
+        await viewer
+          .getByRole('link', { name: /provider_unavailable/ })
+          .first()
+          .click();
+        await viewer.getByRole('dialog').getByText('Whole call').waitFor();
+        await save('console-call');
+        await viewer.goto(`${shown.url}/console#/usage?period=today`);
+        await viewer.getByText('research-bot').waitFor();
+        await viewer.locator('.chart canvas').waitFor();
+        await save('console-usage');
+      }
       await viewer.context().close();
     } finally {
       await shown.stop();

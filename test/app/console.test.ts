@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const ADMIN = '/api/core/admin';
 const CHAT = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }] };
@@ -25,7 +25,12 @@ describe('the console', () => {
 
   const own = (): Record<string, string> => ({ origin: gateway.url, 'sec-fetch-site': 'same-origin' });
 
-  const ask = (method: string, path: string, headers: Record<string, string> = {}, body?: unknown): Promise<Response> =>
+  const sendRequest = (
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    body?: unknown,
+  ): Promise<Response> =>
     fetch(gateway.url + path, {
       method,
       headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
@@ -40,27 +45,27 @@ describe('the console', () => {
   const cookieOf = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
 
   const byLink = async (): Promise<string> =>
-    cookieOf(await ask('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() }));
+    cookieOf(await sendRequest('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() }));
   const byKey = async (key = adminKey): Promise<string> =>
-    cookieOf(await ask('POST', `${ADMIN}/console/session`, { ...own(), authorization: `Bearer ${key}` }));
+    cookieOf(await sendRequest('POST', `${ADMIN}/console/session`, { ...own(), authorization: `Bearer ${key}` }));
 
   const codeOf = async (response: Response): Promise<unknown> =>
     ((await response.json()) as { error: { code: string } }).error.code;
 
   it('accepts a link once, and returns the identity', async () => {
     const token = await makeToken();
-    const first = await ask('POST', `${ADMIN}/console/link`, own(), { token });
+    const first = await sendRequest('POST', `${ADMIN}/console/link`, own(), { token });
     expect(first.status).to.equal(204);
-    const state = await (await ask('GET', `${ADMIN}/console`, { cookie: cookieOf(first) })).json();
+    const state = await (await sendRequest('GET', `${ADMIN}/console`, { cookie: cookieOf(first) })).json();
     expect(state).to.include({ user_id: 'zoe', key_id: null });
-    const second = await ask('POST', `${ADMIN}/console/link`, own(), { token });
+    const second = await sendRequest('POST', `${ADMIN}/console/link`, own(), { token });
     expect([second.status, await codeOf(second)]).to.deep.equal([401, 'invalid_token']);
     expect(second.headers.getSetCookie()).to.deep.equal([]);
   });
 
   it('accepts a link only once if it is used twice concurrently', async () => {
     const token = await makeToken();
-    const both = await Promise.all([1, 2, 3].map(() => ask('POST', `${ADMIN}/console/link`, own(), { token })));
+    const both = await Promise.all([1, 2, 3].map(() => sendRequest('POST', `${ADMIN}/console/link`, own(), { token })));
     expect(both.map(({ status }) => status).sort()).to.deep.equal([204, 401, 401]);
   });
 
@@ -73,7 +78,7 @@ describe('the console', () => {
       { origin: 'null' },
       {},
     ]) {
-      const response = await ask('POST', `${ADMIN}/console/link`, headers, { token: await makeToken() });
+      const response = await sendRequest('POST', `${ADMIN}/console/link`, headers, { token: await makeToken() });
       expect([JSON.stringify(headers), response.status]).to.deep.equal([JSON.stringify(headers), 403]);
     }
     expect(await statusUnder('evil.example', await makeToken())).to.equal(403);
@@ -94,19 +99,22 @@ describe('the console', () => {
     });
 
   it('accepts an admin key, and no other', async () => {
-    const state = await (await ask('GET', `${ADMIN}/console`, { cookie: await byKey() })).json();
+    const state = await (await sendRequest('GET', `${ADMIN}/console`, { cookie: await byKey() })).json();
     expect(state).to.include({ user_id: 'ann' });
     for (const key of [gateway.key, 'tg_nothing']) {
-      const refused = await ask('POST', `${ADMIN}/console/session`, { ...own(), authorization: `Bearer ${key}` });
+      const refused = await sendRequest('POST', `${ADMIN}/console/session`, {
+        ...own(),
+        authorization: `Bearer ${key}`,
+      });
       expect(refused.status).to.be.oneOf([401, 403]);
       expect(refused.headers.getSetCookie()).to.deep.equal([]);
     }
     const foreign = { origin: 'https://evil.example', authorization: `Bearer ${adminKey}` };
-    expect((await ask('POST', `${ADMIN}/console/session`, foreign)).status).to.equal(403);
+    expect((await sendRequest('POST', `${ADMIN}/console/session`, foreign)).status).to.equal(403);
   });
 
   it('sets a cookie that scripts cannot read, other sites cannot send, and other paths do not receive', async () => {
-    const response = await ask('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() });
+    const response = await sendRequest('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() });
     const [cookie = '', ...others] = response.headers.getSetCookie();
     expect(others).to.deep.equal([]);
     expect(cookie).to.match(
@@ -116,22 +124,22 @@ describe('the console', () => {
 
   it('opens the routes of operators and nothing else', async () => {
     const cookie = await byLink();
-    expect((await ask('GET', `${ADMIN}/targets`, { cookie })).status).to.equal(200);
-    expect((await ask('GET', `${ADMIN}/calls?limit=1`, { cookie })).status).to.equal(200);
-    expect((await ask('POST', '/v1/chat/completions', { cookie, ...own() }, CHAT)).status).to.equal(401);
-    expect((await ask('GET', '/v1/models', { cookie })).status).to.equal(401);
-    expect((await ask('GET', '/api/core/api_keys', { cookie })).status).to.not.equal(200);
+    expect((await sendRequest('GET', `${ADMIN}/targets`, { cookie })).status).to.equal(200);
+    expect((await sendRequest('GET', `${ADMIN}/calls?limit=1`, { cookie })).status).to.equal(200);
+    expect((await sendRequest('POST', '/v1/chat/completions', { cookie, ...own() }, CHAT)).status).to.equal(401);
+    expect((await sendRequest('GET', '/v1/models', { cookie })).status).to.equal(401);
+    expect((await sendRequest('GET', '/api/core/api_keys', { cookie })).status).to.not.equal(200);
   });
 
   it('accepts changes only from a page of the gateway', async () => {
     const cookie = await byLink();
     const block = (headers: Record<string, string>) =>
-      ask('POST', `${ADMIN}/users/nobody/block`, { cookie, ...headers });
+      sendRequest('POST', `${ADMIN}/users/missing/block`, { cookie, ...headers });
     expect((await block({})).status).to.equal(403);
     expect((await block({ origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' })).status).to.equal(403);
     expect((await block({ origin: gateway.url, 'sec-fetch-site': 'same-site' })).status).to.equal(403);
     expect((await block(own())).status).to.equal(200);
-    const audit = (await (await ask('GET', `${ADMIN}/audit?subject=nobody`, { cookie })).json()) as {
+    const audit = (await (await sendRequest('GET', `${ADMIN}/audit?subject=missing`, { cookie })).json()) as {
       data: readonly { actor: object }[];
     };
     expect(audit.data.map(({ actor }) => actor)).to.deep.equal([
@@ -141,35 +149,42 @@ describe('the console', () => {
 
   it('ends the session at sign-out, at a block of the person, and at any change of its key', async () => {
     const out = await byLink();
-    expect((await ask('POST', `${ADMIN}/console/sign-out`, { cookie: out, ...own() })).status).to.equal(204);
-    expect(await codeOf(await ask('GET', `${ADMIN}/targets`, { cookie: out }))).to.equal('invalid_token');
+    expect((await sendRequest('POST', `${ADMIN}/console/sign-out`, { cookie: out, ...own() })).status).to.equal(204);
+    expect(await codeOf(await sendRequest('GET', `${ADMIN}/targets`, { cookie: out }))).to.equal('invalid_token');
 
     const made = await gateway.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'eve');
     const revoked = await byKey(made.api_key);
     await gateway.command('keys', 'revoke', made.api_key);
-    expect(await codeOf(await ask('GET', `${ADMIN}/targets`, { cookie: revoked }))).to.equal('invalid_token');
+    expect(await codeOf(await sendRequest('GET', `${ADMIN}/targets`, { cookie: revoked }))).to.equal('invalid_token');
 
     const blocked = await byLink();
     const operator = { authorization: `Bearer ${adminKey}` };
-    await ask('POST', `${ADMIN}/users/zoe/block`, operator);
+    await sendRequest('POST', `${ADMIN}/users/zoe/block`, operator);
     try {
-      const response = await ask('GET', `${ADMIN}/targets`, { cookie: blocked });
+      const response = await sendRequest('GET', `${ADMIN}/targets`, { cookie: blocked });
       expect(response.status).to.equal(403);
     } finally {
-      await ask('POST', `${ADMIN}/users/zoe/unblock`, operator);
+      await sendRequest('POST', `${ADMIN}/users/zoe/unblock`, operator);
     }
   });
 
   it('charges a chat in the playground as a call of the person', async () => {
     const cookie = await byLink();
-    const whole = await ask('POST', `${ADMIN}/console/chat`, { cookie, ...own() }, CHAT);
+    const whole = await sendRequest('POST', `${ADMIN}/console/chat`, { cookie, ...own() }, CHAT);
     expect(whole.status).to.equal(200);
-    const streamed = await ask('POST', `${ADMIN}/console/chat`, { cookie, ...own() }, { ...CHAT, stream: true });
+    const streamed = await sendRequest(
+      'POST',
+      `${ADMIN}/console/chat`,
+      { cookie, ...own() },
+      { ...CHAT, stream: true },
+    );
     const events = await streamed.text();
     expect(events)
       .to.include('there')
       .and.match(/event: done\ndata: \{.*"cost_usd":"0\.00"/);
-    const { data } = (await (await ask('GET', `${ADMIN}/calls?user=zoe&session=console`, { cookie })).json()) as {
+    const { data } = (await (
+      await sendRequest('GET', `${ADMIN}/calls?user=zoe&session=console`, { cookie })
+    ).json()) as {
       data: readonly { user_id: string; account: string; key: string; outcome: string }[];
     };
     expect(data.map(({ user_id, account, key, outcome }) => [user_id, account, key, outcome])).to.deep.equal([
@@ -178,15 +193,15 @@ describe('the console', () => {
     ]);
     // The log line and the record are found by the same trace id.
     const traced = { cookie, ...own(), traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' };
-    const id = (await ask('POST', `${ADMIN}/console/chat`, traced, CHAT)).headers.get('x-request-id');
-    const record = (await (await ask('GET', `${ADMIN}/calls?request=${id}`, { cookie })).json()) as Shown;
+    const id = (await sendRequest('POST', `${ADMIN}/console/chat`, traced, CHAT)).headers.get('x-request-id');
+    const record = (await (await sendRequest('GET', `${ADMIN}/calls?request=${id}`, { cookie })).json()) as Shown;
     expect(record.data.map(({ trace_id }) => trace_id)).to.deep.equal(['4bf92f3577b34da6a3ce929d0e0e4736']);
   });
 
   it('sends requests of /docs as the person, in every format, with the rights of a key of that person', async () => {
     const cookie = await byLink();
     const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
-      ask(method, `${ADMIN}/console/try${path}`, { cookie, ...own(), ...headers }, body);
+      sendRequest(method, `${ADMIN}/console/try${path}`, { cookie, ...own(), ...headers }, body);
     const whole = await send('POST', '/v1/chat/completions', CHAT);
     expect([whole.status, whole.headers.get('x-tollgate-provider')]).to.deep.equal([200, 'echo']);
     expect(await whole.text()).to.include('Hello there');
@@ -197,7 +212,7 @@ describe('the console', () => {
     expect(await (await send('POST', '/v1/messages', messages)).text()).to.include('"type":"message"');
     const listed = (await (await send('GET', '/v1/models?x=1')).json()) as Shown;
     expect(listed.data.map(({ id }) => id)).to.include('echo/echo');
-    const { data } = (await (await ask('GET', `${ADMIN}/calls?user=zoe&limit=3`, { cookie })).json()) as Shown;
+    const { data } = (await (await sendRequest('GET', `${ADMIN}/calls?user=zoe&limit=3`, { cookie })).json()) as Shown;
     expect(data.map(({ user_id, key, outcome }) => [user_id, key, outcome])).to.deep.equal(
       Array.from({ length: 3 }, () => ['zoe', '-', 'ok']),
     );
@@ -210,7 +225,7 @@ describe('the console', () => {
       expect((await send('GET', path)).status, path).to.be.oneOf([400, 404]);
     // Rejects another site's page, an anonymous caller, and a role that may not call models.
     expect((await send('POST', '/v1/chat/completions', CHAT, { origin: 'https://evil.example' })).status).to.equal(403);
-    expect((await ask('POST', `${ADMIN}/console/try/v1/chat/completions`, own(), CHAT)).status).to.equal(401);
+    expect((await sendRequest('POST', `${ADMIN}/console/try/v1/chat/completions`, own(), CHAT)).status).to.equal(401);
     const { api_key: viewer } = await gateway.command<{ api_key: string }>(
       ...['keys', 'create', '--user', 'vera', '--role', 'viewer'],
     );
@@ -247,10 +262,10 @@ describe('the console', () => {
   it('generates speech and calls a team as the person, who is charged and has only the rights of the session', async () => {
     const vendor = await startScriptedUpstream((wire) => {
       if (wire.request.path.endsWith('/audio/speech'))
-        return wire.send(answer(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
+        return wire.send(respondWith(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
       const isRouter = wire.request.body.toString().includes('"name":"assignments"');
       const said = JSON.stringify(isRouter ? { agents: [] } : { answer: 'Left.' });
-      return wire.send(answer(200, completion(said, { usage: usageOf(200, 50) })));
+      return wire.send(respondWith(200, completion(said, { usage: usageOf(200, 50) })));
     });
     const own = await startGateway({
       providers: { north: openAiVendor(vendor, { models: ['m'], prices: tokenPrices(3, 15) }) },
@@ -275,8 +290,8 @@ describe('the console', () => {
       expect([sound.status, sound.headers.get('content-type')]).to.deep.equal([200, 'audio/mpeg']);
       expect(sound.headers.get('x-tollgate-cost-usd')).to.equal('0.003');
       expect((await sound.arrayBuffer()).byteLength).to.equal(fixture('hi.mp3').length);
-      const asked = await send(operator, '/agent', { message: 'Where to?', session: null });
-      expect([asked.status, ((await asked.json()) as { content: unknown }).content]).to.deep.equal([
+      const reply = await send(operator, '/agent', { message: 'Where to?', session: null });
+      expect([reply.status, ((await reply.json()) as { content: unknown }).content]).to.deep.equal([
         200,
         { answer: 'Left.' },
       ]);
@@ -307,15 +322,15 @@ describe('the console', () => {
 
   it('writes no token and no cookie to the log', async () => {
     const token = await makeToken();
-    const cookie = cookieOf(await ask('POST', `${ADMIN}/console/link`, own(), { token }));
-    await ask('GET', `${ADMIN}/targets`, { cookie });
+    const cookie = cookieOf(await sendRequest('POST', `${ADMIN}/console/link`, own(), { token }));
+    await sendRequest('GET', `${ADMIN}/targets`, { cookie });
     expect(gateway.logText()).not.to.include(token);
     expect(gateway.logText()).not.to.include(cookie.split('=')[1]);
   });
 
   it('has routes for all data on its pages', async () => {
     const operator = { authorization: `Bearer ${adminKey}` };
-    const read = async (path: string) => (await (await ask('GET', ADMIN + path, operator)).json()) as Shown;
+    const read = async (path: string) => (await (await sendRequest('GET', ADMIN + path, operator)).json()) as Shown;
     const { data: models } = await read('/catalog?limit=1');
     expect(models).to.deep.equal([
       {

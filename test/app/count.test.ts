@@ -149,10 +149,10 @@ describe('counting tokens', () => {
   it('asks the vendor 60 times a minute per key, then estimates', async () => {
     const headers = await create();
     const before = (await questions()).length;
-    const told = [];
-    for (let at = 0; at < 63; at += 1) told.push(await count({ m: 'vendor/x', say: `no ${at}` }, headers));
-    expect(told.filter(({ estimated }) => estimated === 'true')).to.have.length(3);
-    expect(told.every(({ status }) => status === 200)).to.equal(true);
+    const reported = [];
+    for (let at = 0; at < 63; at += 1) reported.push(await count({ m: 'vendor/x', say: `no ${at}` }, headers));
+    expect(reported.filter(({ estimated }) => estimated === 'true')).to.have.length(3);
+    expect(reported.every(({ status }) => status === 200)).to.equal(true);
     expect((await questions()).length).to.equal(before + 60);
   });
 

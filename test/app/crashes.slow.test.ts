@@ -8,9 +8,9 @@ import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.t
 import { openStore, type StoreAddress } from '../support/stores/store-race.ts';
 import { openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -76,7 +76,7 @@ async function startProvider(): Promise<Provider> {
     const head = { id: 'c', created: 1, model: 'm' };
     if (!request.stream) {
       const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }];
-      return void (await wire.send(answer(200, { ...head, object: 'chat.completion', choices, usage })));
+      return void (await wire.send(respondWith(200, { ...head, object: 'chat.completion', choices, usage })));
     }
     await wire.send(SSE_HEAD);
     for (const [delta, finish_reason] of [
@@ -174,10 +174,10 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
     const gateway = await installation.start();
     const first = sent;
     sent += LOAD;
-    const answered = await Promise.all(
+    const succeeded = await Promise.all(
       Array.from({ length: LOAD }, (_, at) => call(gateway, first + at, at % 2 === 0)),
     );
-    expect(answered).to.deep.equal(Array.from({ length: LOAD }, () => true));
+    expect(succeeded).to.deep.equal(Array.from({ length: LOAD }, () => true));
     await eventually(async () => {
       expect((await installation.command('accounts', 'show', 'local')).held_usd).to.match(/^0(\.0+)?$/);
     });

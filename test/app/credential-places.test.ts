@@ -150,7 +150,7 @@ describe('the places of a credential', () => {
   it('leave no key in logs, metrics or errors, nor visible to plugins', async () => {
     const fresh = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'seen');
     const secret = fresh.api_key;
-    const answers = [
+    const responses = [
       await send(`/mini/chat?key=${secret}`),
       await send(`/mini/chat?key=${secret}`, {}, '{'),
       await send(`/mini/nothing?a=1&key=${secret}`),
@@ -160,11 +160,11 @@ describe('the places of a credential', () => {
       await send('/mini/nothing', { referer: `http://x.example/a?b=1&key=${secret}#c` }),
       await send(`/mini/chat?key=${secret}`, { referer: `http://x.example/?key=${secret}`, 'x-api-key': PLACEHOLDER }),
     ];
-    expect(answers.map(({ status }) => status)).to.deep.equal([200, 400, 404, 404, 401, 404, 404, 200]);
+    expect(responses.map(({ status }) => status)).to.deep.equal([200, 400, 404, 404, 401, 404, 404, 200]);
     const seen = await (await fetch(`${gateway.url}/seen`)).text();
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(seen).to.include('x.example/a?b=1#c').and.include('/mini/nothing?a=1');
-    for (const text of [gateway.logText(), metrics, seen, ...answers.map(({ text: body }) => body)])
+    for (const text of [gateway.logText(), metrics, seen, ...responses.map(({ text: body }) => body)])
       expect(text.includes(secret), text.slice(0, 300)).to.equal(false);
   });
 });

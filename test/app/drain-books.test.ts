@@ -43,11 +43,11 @@ const OWN_CALLS = pluginFile({
     handler(ctx) {
       const { principal, requestId, body: { stream } } = ctx.state;
       const request = { model: 'one/m', max_tokens: 50, stream, messages: [{ role: 'user', content: 'a'.repeat(8) }] };
-      const ask = async () => {
+      const send = async () => {
         const response = await api.chat(request, { principal, requestId });
         if (stream) for await (const chunk of response) void chunk;
       };
-      ask().catch((error) => api.log.info('ended by ' + error.code));
+      send().catch((error) => api.log.info('ended by ' + error.code));
       ctx.body = {};
     },
   });`,
@@ -76,11 +76,11 @@ describe('a gateway that is shut down', () => {
         },
       });
       const messages = [{ role: 'user', content: 'a'.repeat(8) }];
-      const asking = gateway.post('/v1/chat/completions', { model: 'one/m', max_tokens: 50, stream, messages });
+      const pending = gateway.post('/v1/chat/completions', { model: 'one/m', max_tokens: 50, stream, messages });
       await upstream.request(0);
-      if (stream) await (await asking).body?.getReader().read();
+      if (stream) await (await pending).body?.getReader().read();
       await gateway.stop();
-      await asking.catch(() => undefined);
+      await pending.catch(() => undefined);
       const store = await openSqlite({ folder });
       try {
         expect(await store.ledger.balance('local')).to.include({ held: 0, spent: owes });

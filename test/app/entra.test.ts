@@ -7,7 +7,12 @@ import { decodeProtectedHeader, jwtVerify } from 'jose';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  sse,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
 import { wholeBody } from '../support/vendors/vendor-wires.ts';
 
 const SECRET = 'entra-secret-0123456789';
@@ -18,7 +23,7 @@ describe('azure with Microsoft Entra instead of a key', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway | undefined;
 
-  const token = (value: string) => answer(200, { token_type: 'Bearer', expires_in: 3599, access_token: value });
+  const token = (value: string) => respondWith(200, { token_type: 'Bearer', expires_in: 3599, access_token: value });
   const start = async (entra: object, files: Readonly<Record<string, string>> = {}): Promise<TestGateway> => {
     gateway = await startGateway(
       { providers: { azure: { baseUrl: `${vendor.url}/openai/v1`, entra: { authority: directory.url, ...entra } } } },
@@ -34,7 +39,7 @@ describe('azure with Microsoft Entra instead of a key', () => {
 
   beforeEach(async () => {
     directory = await startScriptedUpstream(token('t-1'));
-    vendor = await startScriptedUpstream(answer(200, completion()));
+    vendor = await startScriptedUpstream(respondWith(200, completion()));
   });
   afterEach(async () => {
     await gateway?.stop();
@@ -63,7 +68,7 @@ describe('azure with Microsoft Entra instead of a key', () => {
   });
 
   it('E68: signs in for Claude in Microsoft Foundry too, in Anthropic’s format', async () => {
-    vendor.script(answer(200, wholeBody('anthropic', { pieces: [{ text: 'Hello' }] })));
+    vendor.script(respondWith(200, wholeBody('anthropic', { pieces: [{ text: 'Hello' }] })));
     const entra = { authority: directory.url, tenant: 'acme', clientId: 'app-1', clientSecret: SECRET };
     const foundry = { plugin: 'anthropic', baseUrl: `${vendor.url}/anthropic`, entra };
     gateway = await startGateway({ providers: { foundry } });
@@ -104,7 +109,7 @@ describe('azure with Microsoft Entra instead of a key', () => {
 
   it('E68: uses the identity of the machine', async () => {
     const end = Math.floor(Date.now() / 1000) + 3600;
-    directory.script(answer(200, { access_token: 't-2', expires_on: String(end) }));
+    directory.script(respondWith(200, { access_token: 't-2', expires_on: String(end) }));
     const identityEndpoint = `${directory.url}/msi/token`;
     await start({ managedIdentity: true, clientId: 'user-assigned', identityEndpoint, identityHeader: 'header-1' });
     expect((await chat()).status).to.equal(200);
@@ -119,7 +124,7 @@ describe('azure with Microsoft Entra instead of a key', () => {
 
   it('E68: reports to callers that the provider refuses, and logs the reason, if the secret has expired', async () => {
     const why = 'AADSTS7000222: The provided client secret keys for app are expired.';
-    directory.script(answer(401, { error: 'invalid_client', error_description: why }));
+    directory.script(respondWith(401, { error: 'invalid_client', error_description: why }));
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
     const response = await chat();
     expect(response.status).to.be.within(500, 599);
@@ -130,7 +135,7 @@ describe('azure with Microsoft Entra instead of a key', () => {
 
   it('E68: sends no key to a directory outside the configuration, and follows no redirect', async () => {
     const other = await startScriptedUpstream(token('t-1'));
-    directory.script(answer(307, '', { location: `${other.url}/acme/oauth2/v2.0/token` }));
+    directory.script(respondWith(307, '', { location: `${other.url}/acme/oauth2/v2.0/token` }));
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
     expect((await chat()).status).to.be.within(500, 599);
     expect(other.requests).to.have.length(0);

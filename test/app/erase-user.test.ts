@@ -66,7 +66,7 @@ describe('a user who is erased', () => {
     const { data } = (await call('GET', '/audit?subject=ann&action=user.erase')).body;
     expect(data[0].after.erased).to.deep.equal(erased.erased);
     const alike = (await call('POST', '/keys', { user_id: '\u0430nn' })).body;
-    expect(alike.similar, 'the id is not told as one that looks alike').to.deep.equal([]);
+    expect(alike.similar, 'the id is not reported as similar').to.deep.equal([]);
   });
 
   it('is erased by the command line only with --yes, and only with the scope (E50)', async () => {

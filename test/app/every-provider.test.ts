@@ -6,9 +6,9 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { loadProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonStream } from '../support/vendors/amazon-frames.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   SSE_HEAD,
@@ -84,7 +84,7 @@ describe('the official client against every provider', () => {
 
       for (const { name: file, bytes, expected } of fixtures(name, 'chat', '.json')) {
         it(`gets a response: ${file}`, async () => {
-          upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
+          upstream.script(respondWith(200, bytes, { 'content-type': 'application/json' }));
           const { choices } = await client.chat.completions.create({ model, messages: MESSAGES });
           const wanted = expected.choices?.[0]?.message;
           if (wanted?.content !== undefined) expect(choices[0]?.message.content).to.equal(wanted.content);
@@ -120,7 +120,7 @@ describe('the official client against every provider', () => {
       }
 
       it('raises for a rate limit, with the wait', async () => {
-        upstream.script(answer(429, {}, { 'retry-after': '7' }));
+        upstream.script(respondWith(429, {}, { 'retry-after': '7' }));
         const error = await client.chat.completions
           .create({ model, messages: MESSAGES })
           .catch((failure: unknown) => failure as APIError);
@@ -134,7 +134,7 @@ describe('the official client against every provider', () => {
         [500, 'provider_unavailable'],
       ] as const) {
         it(`raises 503 ${code} for the vendor’s ${status}, and shows no key`, async () => {
-          upstream.script(answer(status, { error: { message: `no ${KEY}` } }));
+          upstream.script(respondWith(status, { error: { message: `no ${KEY}` } }));
           const error = await client.chat.completions
             .create({ model, messages: MESSAGES })
             .catch((failure: unknown) => failure as APIError);
@@ -146,7 +146,7 @@ describe('the official client against every provider', () => {
       if (!provider.embed) return;
       for (const { name: file, bytes } of fixtures(name, 'embeddings', '.json')) {
         it(`gets embeddings, which it requests as base64: ${file}`, async () => {
-          upstream.script(answer(200, bytes, { 'content-type': 'application/json' }));
+          upstream.script(respondWith(200, bytes, { 'content-type': 'application/json' }));
           const { data } = await client.embeddings.create({ model, input: ['one', 'two'] });
           expect(data).to.have.length(2);
           for (const { embedding } of data)

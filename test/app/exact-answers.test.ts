@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const MESSAGE = { role: 'assistant', content: 'Guten Tag, 世界', refusal: null };
 const EXACT = {
@@ -31,7 +31,7 @@ describe('a response of a vendor with OpenAI’s format', () => {
   });
   after(() => Promise.all([gateway?.stop(), careless?.stop(), vendor?.close()]));
 
-  const ask = async (of: TestGateway, status = 200) => {
+  const send = async (of: TestGateway, status = 200) => {
     const response = await fetch(`${of.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${of.key}`, 'content-type': 'application/json' },
@@ -44,20 +44,20 @@ describe('a response of a vendor with OpenAI’s format', () => {
 
   it('is passed through completely, in any layout', async () => {
     const text = `\n${JSON.stringify(EXACT, undefined, 2)}\n`;
-    vendor.script(answer(200, text, { 'content-type': 'application/json' }));
-    expect(JSON.parse((await ask(gateway)).toString())).to.deep.equal(EXACT);
+    vendor.script(respondWith(200, text, { 'content-type': 'application/json' }));
+    expect(JSON.parse((await send(gateway)).toString())).to.deep.equal(EXACT);
   });
 
   it('is rewritten if a field is missing, spelled differently or meaningless', async () => {
     const { refusal: _, ...message } = MESSAGE;
     const choices = [{ ...EXACT.choices[0], message, finish_reason: 'eos' }];
-    vendor.script(answer(200, { ...EXACT, choices, x_groq: { id: 'r' } }));
-    expect(JSON.parse((await ask(gateway)).toString())).to.deep.equal(EXACT);
+    vendor.script(respondWith(200, { ...EXACT, choices, x_groq: { id: 'r' } }));
+    expect(JSON.parse((await send(gateway)).toString())).to.deep.equal(EXACT);
   });
 
   it('is rewritten if its usage does not add up', async () => {
-    vendor.script(answer(200, { ...EXACT, usage: { ...EXACT.usage, total_tokens: 12 } }));
-    expect(JSON.parse((await ask(gateway)).toString()).usage).to.deep.equal(EXACT.usage);
+    vendor.script(respondWith(200, { ...EXACT, usage: { ...EXACT.usage, total_tokens: 12 } }));
+    expect(JSON.parse((await send(gateway)).toString()).usage).to.deep.equal(EXACT.usage);
   });
 
   it('is repaired if its text is not valid UTF-8', async () => {
@@ -65,13 +65,13 @@ describe('a response of a vendor with OpenAI’s format', () => {
     const body = Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)]);
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
     vendor.script(Buffer.concat([Buffer.from(head), body]));
-    expect(JSON.parse((await ask(gateway)).toString()).choices[0].message.content).to.equal('Guten Tag, \ufffd');
-    expect((await ask(gateway)).includes(0xff)).to.equal(false);
+    expect(JSON.parse((await send(gateway)).toString()).choices[0].message.content).to.equal('Guten Tag, \ufffd');
+    expect((await send(gateway)).includes(0xff)).to.equal(false);
   });
 
   it('is frozen for hooks: one that changes it in place fails the call, and the log names its plugin', async () => {
-    vendor.script(answer(200, EXACT));
-    expect(JSON.parse((await ask(careless, 500)).toString()).error.code).to.equal('internal_error');
+    vendor.script(respondWith(200, EXACT));
+    expect(JSON.parse((await send(careless, 500)).toString()).error.code).to.equal('internal_error');
     expect(careless.logText()).to.include('in-place');
   });
 });

@@ -51,9 +51,9 @@ describe('wrong credentials by address (E34)', () => {
   it('E34: count a revoked key, and no request without a credential', async () => {
     const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'ann');
     await gateway.command('keys', 'revoke', key);
-    const nobody = { 'x-forwarded-for': '192.0.2.1' };
+    const anonymous = { 'x-forwarded-for': '192.0.2.1' };
     for (let n = 0; n < LIMIT + 2; n += 1)
-      expect((await fetch(`${gateway.url}/v1/models`, { headers: nobody })).status).to.equal(401);
+      expect((await fetch(`${gateway.url}/v1/models`, { headers: anonymous })).status).to.equal(401);
     expect(await statuses(Array.from({ length: LIMIT + 1 }, () => key))).to.deep.equal([401, 401, 401, 429]);
   });
 });

@@ -53,9 +53,9 @@ describe('followed calls', () => {
     const readers = await Promise.all([follow(), follow()]);
     for (const reader of readers) expect(reader.headers.get('content-type')).to.include('text/event-stream');
     const wanted = ['a', 'b', 'c', 'd', 'e', 'f'];
-    const told = readers.map((reader) => take(reader, wanted.length));
+    const reported = readers.map((reader) => take(reader, wanted.length));
     for (const name of wanted) await call(name);
-    for (const seen of await Promise.all(told))
+    for (const seen of await Promise.all(reported))
       expect(seen.map(({ request }) => request)).to.deep.equal(wanted.map((name) => `follow-${name}`));
   });
 

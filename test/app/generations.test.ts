@@ -6,8 +6,8 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -26,8 +26,8 @@ const WITNESS = pluginFile({
     api.hook('admit', () => { admitted += 1; kept.n += 1; });
     api.hook('finish', async () => { await new Promise((resolve) => setTimeout(resolve, 30)); finished += 1; });
     api.use(async (ctx, next) => { ctx.set('x-generation', label); await next(); });
-    const ask = api.operators.gather('label', () => label);
-    api.route({ method: 'GET', path: '/witness', summary: 'x', auth: 'none', responses: { 200: 'x' }, async handler(ctx) { ctx.body = { label, kept, gathered: await ask() }; } });
+    const gather = api.operators.gather('label', () => label);
+    api.route({ method: 'GET', path: '/witness', summary: 'x', auth: 'none', responses: { 200: 'x' }, async handler(ctx) { ctx.body = { label, kept, gathered: await gather() }; } });
     api.route({ method: 'GET', path: '/only-' + label, summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } });
     api.onClose(() => api.log.info({ closed: label, admitted, finished }, 'generation is closed'));
     api.onReady(() => { if (fails === 'ready') throw new Error('not ready'); });
@@ -67,14 +67,14 @@ describe('another configuration in a running gateway', () => {
 
   const witness = async () => (await (await gateway.get('/witness')).json()) as { label: string; kept: { n: number } };
   const closings = () => gateway.logs.filter(({ msg }) => msg === 'generation is closed');
-  const ask = (body: object) =>
+  const send = (body: object) =>
     gateway.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], ...body });
 
   it('takes over under load without losing any of 200 calls, and the first closes once, after its last call', async () => {
     upstream.script(async (wire) => {
       const { stream } = wire.request.json() as { stream?: boolean };
       await wire.pause(20 + Math.random() * 300);
-      if (!stream) return wire.send(answer(200, completion('whole')));
+      if (!stream) return wire.send(respondWith(200, completion('whole')));
       await wire.send(SSE_HEAD);
       for (const text of ['in ', 'pie', 'ces']) {
         await wire.send(chunk(`data: ${delta(text)}\n\n`));
@@ -88,7 +88,7 @@ describe('another configuration in a running gateway', () => {
     const served: Record<string, number> = {};
     const call = async (n: number): Promise<void> => {
       const stream = n % 2 === 0;
-      const response = await ask({ model: 'slow/m', stream });
+      const response = await send({ model: 'slow/m', stream });
       const text = await response.text();
       expect(response.status, text).to.equal(200);
       expect(text).to.include(stream ? '[DONE]' : 'whole');
@@ -139,7 +139,7 @@ describe('another configuration in a running gateway', () => {
       const error = await gateway.use(bad).catch((thrown: Error) => thrown);
       expect(String(error)).to.include(`plugin "witness": ${fails === 'setup' ? 'setup' : 'onReady'} failed: not`);
       expect(await witness()).to.deep.include({ label: 'one', gathered: ['one'] });
-      expect((await ask({ model: 'echo/echo' })).status).to.equal(200);
+      expect((await send({ model: 'echo/echo' })).status).to.equal(200);
       expect(closings().map(({ closed }) => closed)).to.deep.equal(['two']);
       expect((await witness()).kept.n).to.equal(1);
     });
@@ -153,9 +153,9 @@ describe('another configuration in a running gateway', () => {
   });
 
   it('inherits its plugins’ shared resources, which are closed when no configuration uses them', async () => {
-    await ask({ model: 'echo/echo' });
+    await send({ model: 'echo/echo' });
     await gateway.use(await load('two'));
-    await ask({ model: 'echo/echo' });
+    await send({ model: 'echo/echo' });
     expect((await witness()).kept).to.deep.equal({ n: 2, madeBy: 'one' });
     expect(gateway.logText()).not.to.include('kept is closed');
     await gateway.use(await load('three', { policies: { overload: false } }));
@@ -166,11 +166,11 @@ describe('another configuration in a running gateway', () => {
   });
 
   it('uses its own aliases, plans and routes, and is the one that workers report', async () => {
-    expect((await ask({ model: 'quick' })).status).to.equal(404);
+    expect((await send({ model: 'quick' })).status).to.equal(404);
     const plans = { plans: { tight: { rpm: 1 } }, defaultPlan: 'tight' };
     await gateway.use(await load('two', { models: { quick: ['echo/echo'] }, ...plans }));
-    expect((await ask({ model: 'quick' })).status).to.equal(200);
-    expect((await ask({ model: 'quick' })).status).to.equal(429);
+    expect((await send({ model: 'quick' })).status).to.equal(200);
+    expect((await send({ model: 'quick' })).status).to.equal(429);
     expect(await witness()).to.deep.include({ label: 'two', gathered: ['two'] });
     expect((await gateway.get('/only-one')).status).to.equal(404);
     expect((await gateway.get('/only-two')).status).to.equal(200);
@@ -182,12 +182,12 @@ describe('another configuration in a running gateway', () => {
   it('may be replaced many times, also while earlier ones are active; each is closed once', async () => {
     upstream.script(async (wire) => {
       await wire.pause(400);
-      await wire.send(answer(200, completion()));
+      await wire.send(respondWith(200, completion()));
     });
     const labels = ['two', 'three', 'four'];
     const calls: Promise<Response>[] = [];
     for (const label of labels) {
-      calls.push(ask({ model: 'slow/m' }));
+      calls.push(send({ model: 'slow/m' }));
       await gateway.use(await load(label));
     }
     for (const response of await Promise.all(calls)) expect(response.status).to.equal(200);
@@ -202,7 +202,7 @@ describe('another configuration in a running gateway', () => {
       await wire.send(chunk(`data: ${delta('one')}\n\n`));
       await wire.hang();
     });
-    const response = await ask({ model: 'slow/m', stream: true });
+    const response = await send({ model: 'slow/m', stream: true });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     expect((await reader?.read())?.value).to.include('one');
     await gateway.use(await load('two', { server: { port: 0, drainDelay: '0s', drainTimeout: '200ms' } }));
@@ -222,10 +222,10 @@ describe('another configuration in a running gateway', () => {
       /tollgate_http_requests_total\{[^}]*chat\/completions[^}]*\} (\d+)/.exec(
         await (await gateway.get('/metrics')).text(),
       )?.[1];
-    await ask({ model: 'echo/echo' });
+    await send({ model: 'echo/echo' });
     const before = await requests();
     await gateway.use(await load('two'));
-    await ask({ model: 'echo/echo' });
+    await send({ model: 'echo/echo' });
     expect(Number(await requests())).to.equal(Number(before) + 1);
   });
 });

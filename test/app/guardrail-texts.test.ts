@@ -6,7 +6,7 @@ import pii from '../../plugins/guardrails/pii/index.ts';
 import words from '../../plugins/guardrails/words.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
   type Wire,
@@ -338,25 +338,27 @@ describe('texts of requests in guardrails', () => {
     const { path, body } = wire.request;
     if (path === '/guard') {
       guard = (wire.request.json() as { texts: typeof guard }).texts;
-      return wire.send(answer(200, { action: 'pass' }));
+      return wire.send(respondWith(200, { action: 'pass' }));
     }
     if (path === '/hook') {
       hooked = wire.request.json() as typeof hooked;
-      return wire.send(answer(200, { action: 'pass' }));
+      return wire.send(respondWith(200, { action: 'pass' }));
     }
     if (path.startsWith('/judge')) {
       judged = body.toString();
       const message = { role: 'assistant', content: '{"verdict":"allow"}' };
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
       const choices = [{ index: 0, message, finish_reason: 'stop' }];
-      return wire.send(answer(200, { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices, usage }));
+      return wire.send(
+        respondWith(200, { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices, usage }),
+      );
     }
     if (/count_?tokens|input_tokens/i.test(path)) {
       sent.push(`${path} ${body.toString()}`);
-      return wire.send(answer(200, { input_tokens: 1, totalTokens: 1, object: 'response.input_tokens' }));
+      return wire.send(respondWith(200, { input_tokens: 1, totalTokens: 1, object: 'response.input_tokens' }));
     }
     sent.push(`${path} ${body.toString()}`);
-    return wire.send(answer(400, { error: { message: 'no', type: 'invalid_request_error' } }));
+    return wire.send(respondWith(400, { error: { message: 'no', type: 'invalid_request_error' } }));
   };
 
   before(async () => {

@@ -42,9 +42,9 @@ describe('a second target next to a slow one', () => {
     });
   /** Responds after the other vendor has received the request too. */
   const afterOther = (other: string, then: Script | Buffer): Script => {
-    const asked = rig.vendors[other]?.request(rig.countOf(other));
+    const request = rig.vendors[other]?.request(rig.countOf(other));
     return async (wire) => {
-      await asked;
+      await request;
       await (typeof then === 'function' ? then(wire) : wire.send(then));
     };
   };
@@ -56,9 +56,9 @@ describe('a second target next to a slow one', () => {
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(good);
       const begun = rig.countOf('a');
-      const asked = await rig.ask('slow', { stream });
-      expect(asked).to.include({ status: 200, by: 'b', attempts: '2' });
-      expect(asked.text).to.include(stream ? 'hi' : 'fine');
+      const response = await rig.send('slow', { stream });
+      expect(response).to.include({ status: 200, by: 'b', attempts: '2' });
+      expect(response.text).to.include(stream ? 'hi' : 'fine');
       await rig.vendors['a']?.requests[begun]?.closed;
       await charged(before, RESPONSE + PROMPT);
     });
@@ -68,7 +68,7 @@ describe('a second target next to a slow one', () => {
       rig.vendors['a']?.script(afterOther('b', good));
       rig.vendors['b']?.script(hung);
       const begun = rig.countOf('b');
-      expect(await rig.ask('first', { stream })).to.include({ status: 200, by: 'a', attempts: '2' });
+      expect(await rig.send('first', { stream })).to.include({ status: 200, by: 'a', attempts: '2' });
       await rig.vendors['b']?.requests[begun]?.closed;
       await charged(before, RESPONSE + PROMPT);
     });
@@ -82,7 +82,7 @@ describe('a second target next to a slow one', () => {
         });
         await (typeof good === 'function' ? good(wire) : wire.send(good));
       });
-      expect(await rig.ask('broken', { stream })).to.include({ status: 200, by: 'b', attempts: '2' });
+      expect(await rig.send('broken', { stream })).to.include({ status: 200, by: 'b', attempts: '2' });
       await charged(before, RESPONSE);
     });
 
@@ -91,10 +91,10 @@ describe('a second target next to a slow one', () => {
       rig.vendors['a']?.script(afterOther('b', refusal(500)));
       rig.vendors['b']?.script(refusal(500));
       rig.vendors['c']?.script(good);
-      expect(await rig.ask('three', { stream })).to.include({ status: 200, by: 'c', attempts: '3' });
+      expect(await rig.send('three', { stream })).to.include({ status: 200, by: 'c', attempts: '3' });
       await charged(before, RESPONSE);
       rig.vendors['a']?.script(afterOther('b', refusal(500)));
-      expect(await rig.ask('broken', { stream })).to.include({ status: 503 });
+      expect(await rig.send('broken', { stream })).to.include({ status: 503 });
       await charged(before, RESPONSE);
     });
 
@@ -123,7 +123,7 @@ describe('a second target next to a slow one', () => {
         seen.push((await money()).held);
         await wire.send(fine);
       });
-      expect((await rig.ask(model)).status).to.equal(200);
+      expect((await rig.send(model)).status).to.equal(200);
       return seen[0] ?? 0;
     };
     const once = await heldBy('plain');
@@ -137,7 +137,7 @@ describe('a second target next to a slow one', () => {
       await wire.send(fine);
     });
     const before = rig.countOf('b');
-    for (let n = 0; n < 20; n++) expect((await rig.ask('rare')).status).to.equal(200);
+    for (let n = 0; n < 20; n++) expect((await rig.send('rare')).status).to.equal(200);
     expect(rig.countOf('b') - before, 'one, and a tenth of twenty').to.equal(3);
   });
 
@@ -148,18 +148,18 @@ describe('a second target next to a slow one', () => {
     };
     rig.vendors['a']?.script(slowly);
     for (const model of ['alone', 'usual', 'plain'])
-      expect(await rig.ask(model)).to.include({ status: 200, by: 'a', attempts: '1' });
+      expect(await rig.send(model)).to.include({ status: 200, by: 'a', attempts: '1' });
   });
 
   it('is used when a call takes longer than the 95th percentile', async () => {
-    for (let n = 0; n < 20; n++) expect((await rig.ask('usual')).by).to.equal('a');
+    for (let n = 0; n < 20; n++) expect((await rig.send('usual')).by).to.equal('a');
     rig.vendors['a']?.script(hung);
-    expect(await rig.ask('usual')).to.include({ status: 200, by: 'b', attempts: '2' });
+    expect(await rig.send('usual')).to.include({ status: 200, by: 'b', attempts: '2' });
   });
 
   it('does not count the first one as failed', async () => {
     rig.vendors['a']?.script(hung);
-    for (let n = 0; n < 5; n++) expect((await rig.ask('shown')).attempts).to.equal('2');
+    for (let n = 0; n < 5; n++) expect((await rig.send('shown')).attempts).to.equal('2');
     const text = await (await fetch(`${rig.gateway.url}/metrics`)).text();
     expect(text).not.to.match(/tollgate_target_failures_total\{provider="a",model="shown"/);
     const line = rig.gateway.logs.find((each) => each['target'] === 'a/shown' && each['beside'] !== undefined);

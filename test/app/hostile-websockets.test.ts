@@ -59,7 +59,7 @@ const BAD: readonly (readonly [what: string, payload: string | Buffer, options: 
   ['a continuation of nothing', SAY, { opcode: OPCODE.continuation }, 1002],
   ['a fragmented ping', 'x', { opcode: OPCODE.ping, isFinal: false }, 1002],
   ['a ping of 126 bytes', 'x'.repeat(126), { opcode: OPCODE.ping }, 1002],
-  ['a close frame with a code that nobody may send', Buffer.from([0x03, 0xed]), { opcode: OPCODE.close }, 1002],
+  ['a close frame with a reserved code', Buffer.from([0x03, 0xed]), { opcode: OPCODE.close }, 1002],
   ['binary data', SAY, { opcode: OPCODE.binary }, 1003],
   ['text that is not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), {}, 1007],
   ['half a letter of UTF-8', Buffer.from([0xe4, 0xb8]), {}, 1007],

@@ -2,11 +2,11 @@ import http from 'node:http';
 import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/logger.ts';
-import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FailureRig, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
-import { answer, heldSse } from '../support/vendors/scripted-upstream.ts';
+import { heldSse, respondWith } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const USAGE_CHUNK = delta('', 'stop', { usage: { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 } });
@@ -28,9 +28,9 @@ const FEED = pluginFile({
         ctx.set('content-type', 'text/event-stream');
         ctx.body = 'data: ' + 'x'.repeat(6000) + '\\n\\ndata: {"error":{"code":"broken"}}\\n\\n';
       } });
-    let asked = 0;
+    let calls = 0;
     api.route({ method: 'POST', path: '/away', summary: 'x', auth: ['key'], body, isIdempotent: true, responses: { 200: 'x' },
-      handler(ctx) { ctx.status = (asked += 1) === 1 ? 503 : 200; ctx.body = {}; } });`,
+      handler(ctx) { ctx.status = (calls += 1) === 1 ? 503 : 200; ctx.body = {}; } });`,
 });
 let keys = 0;
 const freshKey = () => {
@@ -39,10 +39,11 @@ const freshKey = () => {
 };
 
 describe('a request with an Idempotency-Key', () => {
-  let rig: FaultRig;
+  let rig: FailureRig;
   before(async () => {
-    rig = await startFaultRig(
+    rig = await startFailureRig(
       {
+        store: 'sqlite:./data',
         server: { port: 0, drainTimeout: '2s', drainDelay: '0s', idempotency: { maxSize: '16kb' } },
         dialects: { mini: { plugin: './mini.mjs' } },
         policies: { feed: { plugin: './feed.mjs' } },
@@ -70,7 +71,7 @@ describe('a request with an Idempotency-Key', () => {
         const mark = await rig.mark();
         const seen = rig.vendor.requests.length;
         rig.vendor.script(
-          stream ? events(STREAM) : answer(200, path.includes('embeddings') ? EMBEDDED : completion('whole')),
+          stream ? events(STREAM) : respondWith(200, path.includes('embeddings') ? EMBEDDED : completion('whole')),
         );
         const headers = freshKey();
         const request = { ...body, ...(stream && { stream }) };
@@ -90,7 +91,7 @@ describe('a request with an Idempotency-Key', () => {
       });
 
   it('is refused (409) with another body, and is independent on another path or without the key', async () => {
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const headers = freshKey();
     const body = { model: 'one/m', messages: MESSAGES };
     expect((await post('/v1/chat/completions', body, headers)).status).to.equal(200);
@@ -107,14 +108,14 @@ describe('a request with an Idempotency-Key', () => {
   });
 
   it('is checked like any call when its response is replayed: by the requests a minute and the models of its key (E33)', async () => {
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const make = async (...limits: readonly string[]) => {
       const words = ['keys', 'create', '--user', 'rita', ...limits] as const;
       const { api_key } = await rig.gateway.command<{ api_key: string }>(...words);
       return { authorization: `Bearer ${api_key}` };
     };
     const headers = freshKey();
-    const ask = async (key: object) => {
+    const send = async (key: object) => {
       const response = await post(
         '/v1/chat/completions',
         { model: 'one/m', messages: MESSAGES },
@@ -124,15 +125,15 @@ describe('a request with an Idempotency-Key', () => {
       return [response.status, error?.code ?? response.headers.get('idempotency-replayed')];
     };
     const slow = await make('--rpm', '2');
-    expect(await ask(slow)).to.deep.equal([200, null]);
-    expect(await ask(slow)).to.deep.equal([200, 'true']);
-    expect(await ask(slow)).to.deep.equal([429, 'rate_limited']);
-    expect(await ask(await make('--models', 'two/*'))).to.deep.equal([403, 'model_not_allowed']);
-    expect(await ask(await make('--models', 'one/*'))).to.deep.equal([200, 'true']);
+    expect(await send(slow)).to.deep.equal([200, null]);
+    expect(await send(slow)).to.deep.equal([200, 'true']);
+    expect(await send(slow)).to.deep.equal([429, 'rate_limited']);
+    expect(await send(await make('--models', 'two/*'))).to.deep.equal([403, 'model_not_allowed']);
+    expect(await send(await make('--models', 'one/*'))).to.deep.equal([200, 'true']);
   });
 
   it('of another user of the same account is another request', async () => {
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const headers = freshKey();
     for (const user of ['one-of-two', 'two-of-two']) {
       const words = ['keys', 'create', '--user', user, '--account', 'shared'] as const;
@@ -147,7 +148,7 @@ describe('a request with an Idempotency-Key', () => {
   });
 
   it('of another user is another request', async () => {
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const { api_key: key } = await rig.gateway.command<{ api_key: string }>(
       'keys',
       'create',
@@ -167,32 +168,36 @@ describe('a request with an Idempotency-Key', () => {
       const seen = rig.vendor.requests.length;
       rig.vendor.script(async (wire) => {
         await wire.pause(150);
-        await (stream ? events(STREAM)(wire) : wire.send(answer(200, completion())));
+        await (stream ? events(STREAM)(wire) : wire.send(respondWith(200, completion())));
       });
       const headers = freshKey();
       const body = { model: 'one/m', stream, messages: MESSAGES };
       const all = await Promise.all(Array.from({ length: 50 }, () => post('/v1/chat/completions', body, headers)));
       const texts = await Promise.all(all.map((response) => response.text()));
-      const won = all.filter(({ status, headers: told }) => status === 200 && !told.get('idempotency-replayed'));
+      const won = all.filter(
+        ({ status, headers: reported }) => status === 200 && !reported.get('idempotency-replayed'),
+      );
       expect(won).to.have.lengthOf(1);
-      for (const { status, headers: told } of all.filter((response) => response.status !== 200)) {
+      for (const { status, headers: reported } of all.filter((response) => response.status !== 200)) {
         expect(status).to.equal(409);
-        expect(Number(told.get('retry-after'))).to.be.above(0);
-        expect(told.get('x-should-retry')).to.equal('true');
+        expect(Number(reported.get('retry-after'))).to.be.above(0);
+        expect(reported.get('x-should-retry')).to.equal('true');
       }
       expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
       const again = await bodyOf(await post('/v1/chat/completions', body, headers));
       expect(texts).to.include(again.text);
-      const replayed = all.filter(({ status, headers: told }) => status === 200 && told.get('idempotency-replayed'));
+      const replayed = all.filter(
+        ({ status, headers: reported }) => status === 200 && reported.get('idempotency-replayed'),
+      );
       await rig.expectOrder(mark, 2 + replayed.length, USAGE_COST);
     });
 
   it('is not stored after a failure: the next one is processed', async () => {
-    rig.vendor.script(answer(400, { error: { message: 'no', type: 'invalid_request_error' } }));
+    rig.vendor.script(respondWith(400, { error: { message: 'no', type: 'invalid_request_error' } }));
     const headers = freshKey();
     const body = { model: 'one/m', messages: MESSAGES };
     expect((await post('/v1/chat/completions', body, headers)).status).to.equal(400);
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const second = await post('/v1/chat/completions', body, headers);
     expect([second.status, second.headers.get('idempotency-replayed')]).to.deep.equal([200, null]);
   });
@@ -250,7 +255,7 @@ describe('a request with an Idempotency-Key', () => {
 
   it('is refused when it is repeated after an oversized response, and is not processed again', async () => {
     const mark = await rig.mark();
-    rig.vendor.script(answer(200, completion('x'.repeat(20_000))));
+    rig.vendor.script(respondWith(200, completion('x'.repeat(20_000))));
     const headers = freshKey();
     const body = { model: 'one/m', messages: MESSAGES };
     expect(await (await post('/v1/chat/completions', body, headers)).text()).to.include('xxxx');
@@ -261,7 +266,7 @@ describe('a request with an Idempotency-Key', () => {
   });
 
   it('has one line in the log and one count, with the outcome of its call', async () => {
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const requestId = `idempotent-${process.pid}`;
     await (
       await post(
@@ -293,7 +298,7 @@ describe('a request with an Idempotency-Key', () => {
     });
 
   it('is supported for a caller whose credential is in the URL', async () => {
-    rig.vendor.script(answer(200, completion()));
+    rig.vendor.script(respondWith(200, completion()));
     const send = () =>
       fetch(`${rig.gateway.url}/mini/chat?key=${rig.gateway.key}`, {
         method: 'POST',
@@ -335,7 +340,7 @@ describe('a request with an Idempotency-Key', () => {
       });
 
     it('is known to the other one, as after a restart', async () => {
-      rig.vendor.script(answer(200, completion('before')));
+      rig.vendor.script(respondWith(200, completion('before')));
       const headers = freshKey();
       const first = await bodyOf(await send(rig.gateway.url, headers));
       const response = await send(other.url, headers);
@@ -348,7 +353,7 @@ describe('a request with an Idempotency-Key', () => {
       const seen = rig.vendor.requests.length;
       rig.vendor.script(async (wire) => {
         await wire.pause(150);
-        await wire.send(answer(200, completion()));
+        await wire.send(respondWith(200, completion()));
       });
       const headers = freshKey();
       const all = await Promise.all(
@@ -356,7 +361,7 @@ describe('a request with an Idempotency-Key', () => {
       );
       await Promise.all(all.map((response) => response.text()));
       const won = all.filter(
-        ({ status, headers: told }) => status === 200 && told.get('idempotency-replayed') === null,
+        ({ status, headers: reported }) => status === 200 && reported.get('idempotency-replayed') === null,
       );
       expect(won).to.have.lengthOf(1);
       expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);

@@ -64,7 +64,7 @@ describe('a gateway in memory', () => {
     expect(readdirSync(cwd)).to.deep.equal([]);
   });
 
-  it('closes without the delay of a drain, which nobody has to notice', async () => {
+  it('closes without the delay of a drain, because no load balancer has to notice it', async () => {
     const gateway = await start({ providers: { echo: {} } });
     mock.timers.enable({ apis: ['setTimeout'] });
     try {

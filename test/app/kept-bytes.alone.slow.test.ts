@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import type { TestServer } from '../support/processes/server-process.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
 /** Together they exceed the server's memory. */
@@ -15,8 +15,8 @@ describe('the stored responses of one account', function () {
   before(async function () {
     if (!REDIS_SERVER) this.skip();
     redis = await startRedisServer();
-    await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory', '100mb');
-    await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    await sendToRedis(redis.port, 'CONFIG', 'SET', 'maxmemory', '100mb');
+    await sendToRedis(redis.port, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
     gateway = await startGateway({ store: { url: redis.url, timeout: '1s' } });
   });
   after(async () => {
@@ -50,8 +50,8 @@ describe('the stored responses of one account', function () {
       });
     await replay(other, 'hello', 'small');
     await replay(greedy, WORDS, `large-${REQUESTS - 1}`);
-    expect(await askRedis(redis.port, 'INFO', 'errorstats'), 'writes without room').to.not.include('errorstat_OOM');
-    const used = Number(/used_memory:(\d+)/.exec(await askRedis(redis.port, 'INFO', 'memory'))?.[1]);
+    expect(await sendToRedis(redis.port, 'INFO', 'errorstats'), 'writes without room').to.not.include('errorstat_OOM');
+    const used = Number(/used_memory:(\d+)/.exec(await sendToRedis(redis.port, 'INFO', 'memory'))?.[1]);
     expect(used).to.be.below(70_000_000);
     const shown = await gateway.command<{ kept_bytes: number }>('accounts', 'show', 'greedy');
     expect(shown.kept_bytes).to.be.within(20_000_000, 34_000_000);

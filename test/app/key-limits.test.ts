@@ -39,12 +39,13 @@ describe('limits that several keys share', () => {
   const create = (token: string, body?: object): Promise<Loose> => send('POST', `${KEYS}/create`, token, body ?? {});
   const rotate = (token: string, { api_key_info: { id } }: Loose): Promise<Loose> =>
     send('POST', `${KEYS}/rotate`, token, { id, overlap_seconds: 600 });
-  const ask = async (key: string): Promise<number> =>
+  const sendRequest = async (key: string): Promise<number> =>
     (await gateway.post('/v1/chat/completions', CHAT, { authorization: `Bearer ${key}` })).status;
   /** Calls with each key in turn; returns the statuses. */
-  const askInTurn = async (keys: readonly Loose[], rounds: number): Promise<readonly number[]> => {
+  const sendInTurn = async (keys: readonly Loose[], rounds: number): Promise<readonly number[]> => {
     const statuses: number[] = [];
-    for (let round = 0; round < rounds; round++) for (const { api_key } of keys) statuses.push(await ask(api_key));
+    for (let round = 0; round < rounds; round++)
+      for (const { api_key } of keys) statuses.push(await sendRequest(api_key));
     return statuses;
   };
   const count = (statuses: readonly number[], status: number) => statuses.filter((each) => each === status).length;
@@ -56,8 +57,8 @@ describe('limits that several keys share', () => {
       const third = await rotate(ann, second);
       const keys = [first, second, third];
       expect(third.api_key_info.budget_usd).to.equal('0.00006');
-      expect(count(await askInTurn(keys, 15), 200)).to.be.within(1, 15);
-      expect(await askInTurn(keys, 1)).to.deep.equal([402, 402, 402]);
+      expect(count(await sendInTurn(keys, 15), 200)).to.be.within(1, 15);
+      expect(await sendInTurn(keys, 1)).to.deep.equal([402, 402, 402]);
       const { data } = await send('GET', `${KEYS}?limit=100`, ann);
       const spent = keys.map(({ api_key_info: { id } }) => data.find((key: Loose) => key.id === id).spent_usd);
       expect(new Set(spent).size).to.equal(1);
@@ -67,7 +68,7 @@ describe('limits that several keys share', () => {
     it('share their requests a minute', async () => {
       const first = await create(ann, { rpm: 2 });
       const second = await rotate(ann, first);
-      expect(await askInTurn([first, second], 2)).to.deep.equal([200, 200, 429, 429]);
+      expect(await sendInTurn([first, second], 2)).to.deep.equal([200, 200, 429, 429]);
     });
   });
 
@@ -76,28 +77,28 @@ describe('limits that several keys share', () => {
       const token = await provider.token('cheap');
       const keys = [await create(token), await create(token, { budget_usd: '0.00005' })];
       keys.push(await rotate(token, keys[0]));
-      expect(count(await askInTurn(keys, 15), 200)).to.be.within(1, 15);
-      expect(await askInTurn(keys, 1)).to.deep.equal([402, 402, 402]);
-      expect(await ask((await create(token)).api_key), 'one made later').to.equal(402);
+      expect(count(await sendInTurn(keys, 15), 200)).to.be.within(1, 15);
+      expect(await sendInTurn(keys, 1)).to.deep.equal([402, 402, 402]);
+      expect(await sendRequest((await create(token)).api_key), 'one made later').to.equal(402);
       expect((await gateway.command<Loose>('accounts', 'show', 'cheap')).held_usd).to.equal('0.00');
     });
 
     it('share their requests a minute', async () => {
       const token = await provider.token('slow');
       const keys = [await create(token), await create(token, { rpm: 2 })];
-      expect(await askInTurn(keys, 3)).to.deep.equal([200, 200, 200, 429, 429, 429]);
+      expect(await sendInTurn(keys, 3)).to.deep.equal([200, 200, 200, 429, 429, 429]);
     });
 
     it('share their tokens a minute', async () => {
       const token = await provider.token('terse');
       const keys = [await create(token), await create(token), await create(token)];
-      const statuses = await askInTurn(keys, 6);
+      const statuses = await sendInTurn(keys, 6);
       expect(count(statuses, 200)).to.be.within(1, 10);
       expect(statuses.slice(-3)).to.deep.equal([429, 429, 429]);
     });
 
     it('do not affect those of another user', async () => {
-      expect(await ask((await create(ann)).api_key)).to.equal(200);
+      expect(await sendRequest((await create(ann)).api_key)).to.equal(200);
     });
   });
 });

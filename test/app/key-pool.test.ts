@@ -4,7 +4,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fine, fineStream, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { completion } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   startScriptedUpstream,
@@ -52,10 +52,10 @@ describe('a provider with several keys', () => {
   const session = (id: string) => ({ 'x-session-id': id });
 
   it('keeps a conversation on one key, distributes many over all, and does not use reserves (E69)', async () => {
-    for (let n = 0; n < 12; n++) await rig.ask('a/m', {}, session(`s${n}`));
+    for (let n = 0; n < 12; n++) await rig.send('a/m', {}, session(`s${n}`));
     const first = keysSince(0);
     expect(new Set(first)).to.deep.equal(new Set(['one', 'two']));
-    for (let n = 0; n < 12; n++) await rig.ask('a/m', { stream: n % 2 === 1 }, session(`s${n}`));
+    for (let n = 0; n < 12; n++) await rig.send('a/m', { stream: n % 2 === 1 }, session(`s${n}`));
     expect(keysSince(12)).to.deep.equal(first);
   });
 
@@ -64,9 +64,9 @@ describe('a provider with several keys', () => {
       { role: 'system', content: 'You are brief.' },
       { role: 'user', content: 'What is a toll?' },
     ];
-    await rig.ask('a/m', { messages: turns });
+    await rig.send('a/m', { messages: turns });
     for (let n = 0; n < 5; n++)
-      await rig.ask('a/m', {
+      await rig.send('a/m', {
         messages: [...turns, { role: 'assistant', content: 'A fee.' }, { role: 'user', content: `And ${n}?` }],
       });
     expect(new Set(keysSince(0)).size).to.equal(1);
@@ -77,11 +77,11 @@ describe('a provider with several keys', () => {
       it(`continues with the next key after ${status}, and pauses only the first (${stream ? 'stream' : 'whole'})`, async () => {
         const good = stream ? fineStream : fine;
         rig.vendors['a']?.script(refusing({ one: refusal(status, { 'retry-after': '60' }) }, good));
-        const asked = [];
-        for (let n = 0; n < 8; n++) asked.push(await rig.ask('pair', { stream }, session(`s${n}`)));
-        expect(asked.map(({ by }) => by)).to.deep.equal(Array(8).fill('a'));
+        const requests = [];
+        for (let n = 0; n < 8; n++) requests.push(await rig.send('pair', { stream }, session(`s${n}`)));
+        expect(requests.map(({ by }) => by)).to.deep.equal(Array(8).fill('a'));
         expect(keysSince(0).filter((key) => key === 'one')).to.have.length(1);
-        expect(asked.filter(({ attempts }) => attempts === '2')).to.have.length(1);
+        expect(requests.filter(({ attempts }) => attempts === '2')).to.have.length(1);
         const { data } = (await (await rig.gateway.get('/api/core/admin/targets', admin)).json()) as {
           data: { target: string; state: string; key?: string }[];
         };
@@ -100,27 +100,27 @@ describe('a provider with several keys', () => {
   it('skips its target while all keys are paused', async () => {
     const waits = { one: refusal(429, { 'retry-after': '60' }), two: refusal(429, { 'retry-after-ms': '700' }) };
     rig.vendors['a']?.script(refusing({ ...waits, three: refusal(401) }));
-    expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '4' });
+    expect(await rig.send('pair')).to.include({ by: 'b', attempts: '4' });
     const until = performance.now() + 700;
-    expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ by: 'b', attempts: '1' });
     while (performance.now() < until) await new Promise((resolve) => setImmediate(resolve));
     rig.vendors['a']?.script(fine);
     const before = rig.countOf('a');
-    expect(await rig.ask('pair')).to.include({ by: 'a', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ by: 'a', attempts: '1' });
     expect(keysSince(before)).to.deep.equal(['two']);
   });
 
   it('does not attribute a vendor’s failure to a key, nor try another one', async () => {
     rig.vendors['a']?.script(refusal(500));
-    expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '2' });
+    expect(await rig.send('pair')).to.include({ by: 'b', attempts: '2' });
     rig.vendors['a']?.script(refusal(400));
-    expect(await rig.ask('a/m')).to.include({ status: 400, attempts: null });
+    expect(await rig.send('a/m')).to.include({ status: 400, attempts: null });
     expect(rig.countOf('a')).to.equal(2);
   });
 
   it('writes the names of keys to records and logs, and never the keys', async () => {
-    rig.vendors['a']?.script(refusing({ one: answer(401, { error: { message: `bad key ${SECRETS.one}` } }) }));
-    for (let n = 0; n < 6; n++) await rig.ask('a/m', {}, session(`s${n}`));
+    rig.vendors['a']?.script(refusing({ one: respondWith(401, { error: { message: `bad key ${SECRETS.one}` } }) }));
+    for (let n = 0; n < 6; n++) await rig.send('a/m', {}, session(`s${n}`));
     const calls = await eventually(async () => {
       const text = await (await rig.gateway.get('/api/core/admin/calls', admin)).text();
       expect(JSON.parse(text).data).to.have.length(6);
@@ -136,7 +136,7 @@ describe('a provider with several keys', () => {
 
 describe('the keys of a list', () => {
   for (const [what, config, message] of [
-    ['stand beside an apiKey', { apiKey: 'x', apiKeys: POOL }, 'cannot be combined with `apiKey`'],
+    ['stand next to an apiKey', { apiKey: 'x', apiKeys: POOL }, 'cannot be combined with `apiKey`'],
     ['have one name twice', { apiKeys: [POOL[0], { ...POOL[1], name: 'one' }] }, 'repeats the name "one"'],
     ['are all reserves', { apiKeys: [POOL[2]] }, 'no key with a weight'],
   ] as const)
@@ -174,8 +174,8 @@ export default {
   });
 
   it('sign each attempt with its own key', async () => {
-    vendor = await startScriptedUpstream(answer(403, {}));
-    vendor.script(answer(403, {}), answer(200, completion()));
+    vendor = await startScriptedUpstream(respondWith(403, {}));
+    vendor.script(respondWith(403, {}), respondWith(200, completion()));
     gateway = await startGateway(
       { providers: { signer: { plugin: './signer.mjs', baseUrl: `${vendor.url}/v1` } } },
       { files: { 'signer.mjs': plugin } },

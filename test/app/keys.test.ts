@@ -150,15 +150,15 @@ describe('an API key over HTTP', () => {
     ['a limit in words', { rpm: 'many' }, 'rpm'],
     ['an unknown field', { admin: true }, 'admin'],
     ['a past expiry', { expires_at: '2001-01-01T00:00:00Z' }, 'expires_at'],
-    ['a budget that is none', { budget_usd: 'five' }, 'budget_usd'],
+    ['an invalid budget', { budget_usd: 'five' }, 'budget_usd'],
     ['an empty model list', { models: [] }, 'models'],
     ['a plan of the caller’s choice', { plan: 'pro' }, 'plan'],
   ];
   for (const [title, body, param] of REFUSED) {
     it(`is not created with ${title}`, async () => {
-      const { status, body: answer } = await send('POST', `${KEYS}/create`, ann, body);
+      const { status, body: response } = await send('POST', `${KEYS}/create`, ann, body);
       expect(status).to.be.oneOf([400, 403]);
-      expect(answer.error.param).to.equal(param);
+      expect(response.error.param).to.equal(param);
     });
   }
 
@@ -183,12 +183,12 @@ describe('an API key over HTTP', () => {
   it('can be seen, rotated and deleted only by its owner', async () => {
     const { id } = (await create(ann)).api_key_info;
     for (const strange of [id, `tg_${id}`, 'AAAAAAAAAAAA', '%', '../x']) {
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         send('DELETE', KEYS, bob, { id: strange }),
         send('POST', `${KEYS}/rotate`, bob, { id: strange }),
         send('GET', `${KEYS}?after=${encodeURIComponent(strange)}`, bob),
       ]);
-      expect(answers.map(({ body }) => body.error.code)).to.deep.equal(['not_found', 'not_found', 'not_found']);
+      expect(responses.map(({ body }) => body.error.code)).to.deep.equal(['not_found', 'not_found', 'not_found']);
     }
     const list = (await send('GET', KEYS, bob)).body;
     expect(list.data.map((key: Loose) => key.user_id)).not.to.include('ann');
@@ -211,8 +211,8 @@ describe('an API key over HTTP', () => {
         expect((await chat(api_key)).status).to.equal(200);
         await revoke(api_key_info.id);
         await eventually(async () => {
-          const answers = await Promise.all([chat(api_key), chat(api_key, other)]);
-          expect(answers.map(({ body }) => body.error?.code)).to.deep.equal(['revoked_api_key', 'revoked_api_key']);
+          const responses = await Promise.all([chat(api_key), chat(api_key, other)]);
+          expect(responses.map(({ body }) => body.error?.code)).to.deep.equal(['revoked_api_key', 'revoked_api_key']);
         });
       }
     } finally {
@@ -238,14 +238,14 @@ describe('an API key over HTTP', () => {
 
   it('needs its pepper: the gateway does not start on its store with another one', async () => {
     const pepper = 'Zt5Rb8Nc4Hd6Jf1Gp0YsAqWeUiOpmK3v9Xq2Lw7T';
-    const fault = await startNode({ auth: { 'api-key': { pepper } } }).then(
+    const problem = await startNode({ auth: { 'api-key': { pepper } } }).then(
       async (started) => {
         await started.stop();
         return 'it started';
       },
       (error: Error) => error.message,
     );
-    expect(fault).to.match(/"api-key".*belong to another pepper/s);
+    expect(problem).to.match(/"api-key".*belong to another pepper/s);
   });
 
   it('is distinguished from the keys of a user of the same name at another issuer', async () => {

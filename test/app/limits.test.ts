@@ -3,13 +3,13 @@ import { expect } from 'chai';
 import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
-const OK = answer(200, completion('x', { usage: USAGE }));
+const OK = respondWith(200, completion('x', { usage: USAGE }));
 const LARGE = { messages: [{ role: 'user', content: 'x'.repeat(200_000) }] };
-const REFUSED = answer(500, { error: { message: 'no' } });
+const REFUSED = respondWith(500, { error: { message: 'no' } });
 
 interface RefusalCase {
   readonly title: string;
@@ -95,7 +95,7 @@ describe('a gateway with rate limits', () => {
 
   const createKey = async (...options: readonly string[]): Promise<string> =>
     (await gateway.command<{ api_key: string }>('keys', 'create', '--user', `user-${users++}`, ...options)).api_key;
-  const ask = (key: string, rest: object = {}, signal?: AbortSignal) =>
+  const send = (key: string, rest: object = {}, signal?: AbortSignal) =>
     fetch(`${gateway.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -104,7 +104,7 @@ describe('a gateway with rate limits', () => {
     });
   /** Sends a call and reads its whole response. */
   const statusOf = async (key: string, rest: object = {}): Promise<number> => {
-    const response = await ask(key, rest);
+    const response = await send(key, rest);
     await response.text();
     return response.status;
   };
@@ -114,7 +114,7 @@ describe('a gateway with rate limits', () => {
       const key = await createKey(...options);
       for (let n = 0; n < admitted; n++) expect(await statusOf(key, { model })).to.equal(200);
       const seen = one.requests.length;
-      const response = await ask(key, { model });
+      const response = await send(key, { model });
       const { error } = (await response.json()) as { error: { code: string; type: string; message: string } };
       expect(response.status).to.equal(429);
       expect(error).to.include({ code: 'rate_limited', type: 'rate_limit_error' });
@@ -127,7 +127,7 @@ describe('a gateway with rate limits', () => {
   }
 
   /** Head of the response to a large body of which hardly a byte was sent. */
-  const askWithoutBody = async (key: string): Promise<string> => {
+  const sendWithoutBody = async (key: string): Promise<string> => {
     const socket = await connectTo(gateway.url);
     const head = ['POST /v1/chat/completions HTTP/1.1', 'host: gateway', `authorization: Bearer ${key}`];
     socket.write([...head, 'content-type: application/json', 'content-length: 1000000', '', '{"mo'].join('\r\n'));
@@ -144,7 +144,7 @@ describe('a gateway with rate limits', () => {
       const key = await createKey(...options);
       expect(await statusOf(key, LARGE)).to.equal(200);
       expect(await statusOf(key)).to.equal(429);
-      const head = await askWithoutBody(key);
+      const head = await sendWithoutBody(key);
       expect(head).to.match(/^HTTP\/1\.1 429 /);
       expect(head)
         .to.match(/\nretry-after: \d+/)
@@ -164,7 +164,7 @@ describe('a gateway with rate limits', () => {
     });
     const running = [statusOf(key), statusOf(key)];
     await one.request(seen + 1);
-    expect(await askWithoutBody(key)).to.match(/^HTTP\/1\.1 429 /);
+    expect(await sendWithoutBody(key)).to.match(/^HTTP\/1\.1 429 /);
     release();
     expect(await Promise.all(running)).to.deep.equal([200, 200]);
     expect(await statusOf(key, LARGE)).to.equal(200);
@@ -215,7 +215,7 @@ describe('a gateway with rate limits', () => {
   describe('on concurrent calls', () => {
     let key: string;
     let stops: AbortController[];
-    let asking: Promise<unknown>[];
+    let pending: Promise<unknown>[];
 
     /** Starts calls whose responses wait until the test releases them. */
     const occupy = async (count: number): Promise<void> => {
@@ -224,7 +224,7 @@ describe('a gateway with rate limits', () => {
         const seen = one.requests.length;
         const stop = new AbortController();
         stops.push(stop);
-        asking.push(ask(key, {}, stop.signal).catch(() => undefined));
+        pending.push(send(key, {}, stop.signal).catch(() => undefined));
         await one.request(seen);
       }
       one.script(OK);
@@ -232,16 +232,16 @@ describe('a gateway with rate limits', () => {
     beforeEach(async () => {
       key = await createKey('--plan', 'slots');
       stops = [];
-      asking = [];
+      pending = [];
     });
     afterEach(async () => {
       for (const stop of stops) stop.abort();
-      await Promise.all(asking);
+      await Promise.all(pending);
     });
 
     it('refuses a call over the limit with the reason', async () => {
       await occupy(2);
-      const response = await ask(key);
+      const response = await send(key);
       const { error } = (await response.json()) as { error: { message: string } };
       expect(response.status).to.equal(429);
       expect(error.message).to.match(/limit of 2 calls at once of the plan "slots"/);

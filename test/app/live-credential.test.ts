@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 /**
  * Provider that counts its credentials: `sync`, by a promise, or `broken` (none can be created). A 403 renews the
@@ -37,7 +37,7 @@ describe('a credential that signs each request', () => {
   let gateway: TestGateway;
 
   const start = async (mode: string): Promise<void> => {
-    vendor = await startScriptedUpstream(answer(200, completion()));
+    vendor = await startScriptedUpstream(respondWith(200, completion()));
     gateway = await startGateway(
       { providers: { signer: { plugin: './signer.mjs', baseUrl: `${vendor.url}/v1`, mode } } },
       { files: { 'signer.mjs': plugin } },
@@ -61,7 +61,7 @@ describe('a credential that signs each request', () => {
 
   it('E68: is renewed once after a refusal, if it declares that this helps', async () => {
     await start('sync');
-    vendor.script(answer(403, {}), answer(200, completion()), answer(403, {}));
+    vendor.script(respondWith(403, {}), respondWith(200, completion()), respondWith(403, {}));
     expect((await chat()).status).to.equal(200);
     expect(signed().map((text) => text?.[0])).to.deep.equal(['1', '2']);
     expect((await chat()).status).to.be.within(500, 599);

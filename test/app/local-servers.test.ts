@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import OpenAI from 'openai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 
-const ASK = { model: 'local/qwq', messages: [{ role: 'user' as const, content: 'How many?' }] };
+const REQUEST = { model: 'local/qwq', messages: [{ role: 'user' as const, content: 'How many?' }] };
 const USAGE = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
 const HEAD = { id: 'c', created: 1, model: 'qwq' };
 
@@ -43,7 +43,7 @@ describe('a self-hosted server', () => {
   function say(content: string, isStream: boolean, reason = 'stop', isRead = Promise.resolve()): void {
     if (!isStream) {
       const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: reason }];
-      upstream.script(answer(200, { ...HEAD, object: 'chat.completion', choices, usage: USAGE }));
+      upstream.script(respondWith(200, { ...HEAD, object: 'chat.completion', choices, usage: USAGE }));
       return;
     }
     const event = (delta: object, finish_reason: string | null) =>
@@ -66,26 +66,26 @@ describe('a self-hosted server', () => {
   for (const [content, reasoning, words] of SAID) {
     it(`has its thinking in "${content.replaceAll('\n', ' ')}" separated (E20)`, async () => {
       say(content, false);
-      const { choices } = await client.chat.completions.create(ASK);
+      const { choices } = await client.chat.completions.create(REQUEST);
       const message = choices[0]?.message as Spoken;
       expect([message.reasoning_content, message.content]).to.deep.equal([reasoning, words]);
     });
 
     it(`has its thinking in a stream of "${content.replaceAll('\n', ' ')}" separated (E20)`, async () => {
       say(content, true);
-      let [told, said] = ['', ''];
-      for await (const { choices } of await client.chat.completions.create({ ...ASK, stream: true })) {
+      let [reported, said] = ['', ''];
+      for await (const { choices } of await client.chat.completions.create({ ...REQUEST, stream: true })) {
         const { reasoning_content: more = '', content: further } = (choices[0]?.delta ?? {}) as Spoken;
-        told += more;
+        reported += more;
         said += further ?? '';
       }
-      expect([told, said]).to.deep.equal([reasoning ?? '', words]);
+      expect([reported, said]).to.deep.equal([reasoning ?? '', words]);
     });
   }
 
   it('does not complete a response with a finish reason for a failure (E19)', async () => {
     say('Half of a', false, 'network_error');
-    const whole = await client.chat.completions.create(ASK).catch((error: unknown) => error);
+    const whole = await client.chat.completions.create(REQUEST).catch((error: unknown) => error);
     expect(whole).to.be.instanceOf(OpenAI.APIError).with.property('status', 503);
     let [said, markRead] = ['', (): void => {}];
     const isRead = new Promise<void>((resolve) => {
@@ -93,7 +93,7 @@ describe('a self-hosted server', () => {
     });
     say('Half of a', true, 'network_error', isRead);
     const read = async () => {
-      for await (const { choices } of await client.chat.completions.create({ ...ASK, stream: true })) {
+      for await (const { choices } of await client.chat.completions.create({ ...REQUEST, stream: true })) {
         expect(choices[0]?.finish_reason ?? null).to.equal(null);
         said += choices[0]?.delta.content ?? '';
         if (said === 'Half of a') markRead();

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, LAST_CHUNK, respondWith, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const MODEL = 'gemini/gemini-3.8-flash';
@@ -21,7 +21,7 @@ describe('the loss in a translation', () => {
   afterEach(() => rig.stop());
 
   const draw = (stream: boolean): void => {
-    const whole = answer(200, DRAWN);
+    const whole = respondWith(200, DRAWN);
     rig.script('gemini', async (to) => {
       if (!stream) return to.send(whole);
       for (const part of [SSE_HEAD, chunk(`data: ${JSON.stringify(DRAWN)}\n\n`), LAST_CHUNK]) await to.send(part);
@@ -76,7 +76,7 @@ describe('the loss in a translation', () => {
     });
   }
 
-  it('is not reported if there is none', async () => {
+  it('is not reported without a loss', async () => {
     draw(false);
     const { header, record, line } = await send('/v1/chat/completions', { model: MODEL, messages: HI });
     expect(header).to.equal(null);

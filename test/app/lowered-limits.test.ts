@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { wholeBody } from '../support/vendors/vendor-wires.ts';
 
 const MODEL = 'anthropic/claude-opus-5';
@@ -37,7 +37,7 @@ interface Sent {
 describe('a call without an output limit', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway | undefined;
-  const DONE = answer(200, wholeBody('anthropic', { pieces: [{ text: 'fine' }] }));
+  const DONE = respondWith(200, wholeBody('anthropic', { pieces: [{ text: 'fine' }] }));
   before(async () => {
     vendor = await startScriptedUpstream(DONE);
   });

@@ -3,10 +3,10 @@ import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { openAiVendor } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   SSE_HEAD,
@@ -33,7 +33,7 @@ const event = (content: string, finish_reason: string | null = null, rest: objec
     `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { content }, finish_reason }], ...rest })}\n\n`,
   );
 const refusal = (status: number) =>
-  answer(status, { error: { message: 'no', type: status === 429 ? 'rate_limit_error' : 'server_error' } });
+  respondWith(status, { error: { message: 'no', type: status === 429 ? 'rate_limit_error' : 'server_error' } });
 
 /** Sends the pieces of a stream, then runs `end`. */
 const stream =
@@ -60,10 +60,10 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { title: 'charges what the provider counted', script: answer(200, completion(USAGE)), status: 200, cost: 70 },
+  { title: 'charges what the provider counted', script: respondWith(200, completion(USAGE)), status: 200, cost: 70 },
   {
     title: 'estimates a call whose provider counts nothing',
-    script: answer(200, completion()),
+    script: respondWith(200, completion()),
     status: 200,
     cost: PROMPT_TOKENS + 40,
   },
@@ -108,7 +108,7 @@ const CASES: readonly Case[] = [
   { title: 'charges nothing for a rate limit of the provider', script: refusal(429), status: 429, cost: 0 },
   {
     title: 'charges nothing for an error inside an answer',
-    script: answer(200, { error: { message: 'no', type: 'server_error', code: 500 } }),
+    script: respondWith(200, { error: { message: 'no', type: 'server_error', code: 500 } }),
     status: 503,
     cost: 0,
   },
@@ -122,14 +122,14 @@ const CASES: readonly Case[] = [
   {
     title: 'charges the fallback alone when the first target refused',
     script: refusal(500),
-    second: answer(200, completion(USAGE)),
+    second: respondWith(200, completion(USAGE)),
     status: 200,
     cost: 700,
   },
   {
     title: 'charges one answer, also when the first target timed out before it',
     script: (wire) => wire.hang(),
-    second: answer(200, completion(USAGE)),
+    second: respondWith(200, completion(USAGE)),
     status: 200,
     cost: 700,
   },
@@ -185,7 +185,7 @@ describe('a gateway that charges for calls', () => {
     ({ spent } = await readBooks(gateway.url, gateway.key));
   });
 
-  const ask = (rest: object = {}, signal?: AbortSignal) =>
+  const send = (rest: object = {}, signal?: AbortSignal) =>
     fetch(`${gateway.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
@@ -198,7 +198,7 @@ describe('a gateway that charges for calls', () => {
     it(title, async () => {
       one.script(script);
       if (second) two.script(second);
-      const response = await ask({ ...(second && { model: `both${n}` }), ...(streams && { stream: true }) });
+      const response = await send({ ...(second && { model: `both${n}` }), ...(streams && { stream: true }) });
       const text = await response.text();
       expect(response.status, text).to.equal(status);
       if (status === 200 && !streams)
@@ -216,14 +216,14 @@ describe('a gateway that charges for calls', () => {
     });
     one.script(async (wire) => {
       await gate;
-      await wire.send(answer(200, completion(USAGE)));
+      await wire.send(respondWith(200, completion(USAGE)));
     });
     const seen = one.requests.length;
-    const asking = ask({ max_tokens: 30 });
+    const pending = send({ max_tokens: 30 });
     await one.request(seen);
     expect((await readBooks(gateway.url, gateway.key)).held).to.equal(PROMPT_TOKENS + 60);
     go();
-    await asking;
+    await pending;
     expect(await charged()).to.equal(70);
   });
 
@@ -231,17 +231,17 @@ describe('a gateway that charges for calls', () => {
     one.script((wire) => wire.hang());
     const seen = one.requests.length;
     const stop = new AbortController();
-    const asking = ask({}, stop.signal).catch(() => undefined);
+    const pending = send({}, stop.signal).catch(() => undefined);
     await one.request(seen);
     stop.abort();
-    await asking;
+    await pending;
     expect(await charged()).to.equal(PROMPT_TOKENS);
   });
 
   it('charges the prompt and the streamed part when the caller disconnects in the middle', async () => {
     one.script(stream([event('b'.repeat(40))], (wire) => wire.hang()));
     const stop = new AbortController();
-    const response = await ask({ stream: true }, stop.signal);
+    const response = await send({ stream: true }, stop.signal);
     await response.body?.getReader().read();
     stop.abort();
     expect(await charged()).to.equal(PROMPT_TOKENS + 20);
@@ -249,7 +249,7 @@ describe('a gateway that charges for calls', () => {
 
   it('charges embeddings by their input', async () => {
     one.script(
-      answer(200, {
+      respondWith(200, {
         object: 'list',
         model: 'm',
         data: [{ object: 'embedding', index: 0, embedding: [0, 1] }],
@@ -263,7 +263,7 @@ describe('a gateway that charges for calls', () => {
 
   it('charges 300 embeddings of 5 tokens 300 times the cost of one, to the nano-dollar (E10)', async () => {
     const embedded = { object: 'list', model: 'm', data: [{ object: 'embedding', index: 0, embedding: [0, 1] }] };
-    one.script(answer(200, { ...embedded, usage: { prompt_tokens: 5, total_tokens: 5 } }));
+    one.script(respondWith(200, { ...embedded, usage: { prompt_tokens: 5, total_tokens: 5 } }));
     const embed = () => gateway.post('/v1/embeddings', { model: 'cheap/embedding', input: 'hello' });
     for (let made = 0; made < 300; made += 30)
       for (const response of await Promise.all(Array.from({ length: 30 }, embed))) {
@@ -276,29 +276,29 @@ describe('a gateway that charges for calls', () => {
   });
 
   it('charges nothing for an error inside an embeddings response', async () => {
-    one.script(answer(200, { error: { message: 'no', type: 'server_error', code: 500 } }));
+    one.script(respondWith(200, { error: { message: 'no', type: 'server_error', code: 500 } }));
     const response = await gateway.post('/v1/embeddings', { model: 'one/m', input: 'hello' });
     expect(response.status, await response.text()).to.equal(503);
     expect(await charged()).to.equal(0);
   });
 
   it('charges each model call that a plugin makes for a caller', async () => {
-    one.script(answer(200, completion(USAGE)));
+    one.script(respondWith(200, completion(USAGE)));
     expect((await gateway.post('/twice', {})).status).to.equal(200);
     expect(await charged()).to.equal(140);
   });
 
   it('charges a response that a hook refuses, and calls no other target', async () => {
-    one.script(answer(200, completion(USAGE)));
-    const asked = two.requests.length;
-    const response = await ask({ model: 'both0', user: 'censored' });
+    one.script(respondWith(200, completion(USAGE)));
+    const requestCount = two.requests.length;
+    const response = await send({ model: 'both0', user: 'censored' });
     expect(response.status, await response.text()).to.equal(503);
-    expect(two.requests.length).to.equal(asked);
+    expect(two.requests.length).to.equal(requestCount);
     expect(await charged()).to.equal(70);
   });
 
   it('charges speech by its characters', async () => {
-    one.script(answer(200, Buffer.alloc(4800), { 'content-type': 'audio/pcm' }));
+    one.script(respondWith(200, Buffer.alloc(4800), { 'content-type': 'audio/pcm' }));
     const response = await gateway.post('/openai/tts', { model: 'tts-1', text: 'Hello you.', format: 'pcm' });
     expect(response.status).to.equal(200);
     await response.arrayBuffer();
@@ -339,10 +339,10 @@ describe('a gateway that charges for calls', () => {
   });
 
   it('charges nothing for an invalid request', async () => {
-    const asked = one.requests.length;
-    expect((await ask({ temperature: 3 })).status).to.equal(400);
-    expect((await ask({ model: 'one/' })).status).to.be.oneOf([400, 404]);
-    expect(one.requests.length).to.equal(asked);
+    const requestCount = one.requests.length;
+    expect((await send({ temperature: 3 })).status).to.equal(400);
+    expect((await send({ model: 'one/' })).status).to.be.oneOf([400, 404]);
+    expect(one.requests.length).to.equal(requestCount);
     expect(await charged()).to.equal(0);
   });
 });

@@ -25,7 +25,7 @@ describe('the metrics', () => {
     }
   });
 
-  it('can be read by nobody else', async () => {
+  it('cannot be read by other callers', async () => {
     expect(await read({})).to.include({ status: 401, code: 'missing_api_key' });
     expect(await read({ authorization: `Bearer ${gateway.key}` })).to.include({
       status: 403,

@@ -1,26 +1,26 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type Script,
   SSE_HEAD,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
-import { type Said, streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
+import { type ScriptedOutput, streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 import { eventually } from '../support/wait.ts';
 
 /** Cost of 20 tokens in and 5 out: 0.0003 USD at the requested model, a tenth of that at the other. */
-const PRICES = { asked: { input: 10, output: 20 }, other: { input: 1, output: 2 } };
-const CALLS: Said = { pieces: [{ call: 'get_weather', id: 'call_1', arguments: '{"city":"Rome"}' }] };
-const SAYS: Said = { pieces: [{ text: 'Sunny.' }] };
+const PRICES = { original: { input: 10, output: 20 }, other: { input: 1, output: 2 } };
+const CALLS: ScriptedOutput = { pieces: [{ call: 'get_weather', id: 'call_1', arguments: '{"city":"Rome"}' }] };
+const SAYS: ScriptedOutput = { pieces: [{ text: 'Sunny.' }] };
 
 const saying =
-  (said: Said): Script =>
+  (said: ScriptedOutput): Script =>
   async (wire) => {
     const { stream } = wire.request.json() as { readonly stream?: boolean };
-    if (stream !== true) return wire.send(answer(200, wholeBody('openai', said)));
+    if (stream !== true) return wire.send(respondWith(200, wholeBody('openai', said)));
     await wire.send(SSE_HEAD);
     await wire.send(chunk(streamText('openai', said)));
     await wire.send(LAST_CHUNK);
@@ -47,13 +47,13 @@ describe('a mirror of an alias', () => {
   const vendors: Record<string, Awaited<ReturnType<typeof startScriptedUpstream>>> = {};
   let gateway: TestGateway | undefined;
   before(async () => {
-    for (const name of ['asked', 'other']) vendors[name] = await startScriptedUpstream(saying(SAYS));
+    for (const name of ['original', 'other']) vendors[name] = await startScriptedUpstream(saying(SAYS));
   });
   after(async () => {
     for (const vendor of Object.values(vendors)) await vendor.close();
   });
   beforeEach(() => {
-    vendors['asked']?.script(saying(CALLS));
+    vendors['original']?.script(saying(CALLS));
     vendors['other']?.script(saying(SAYS));
   });
   afterEach(() => gateway?.stop());
@@ -73,7 +73,7 @@ describe('a mirror of an alias', () => {
     );
     gateway = await startGateway({
       providers,
-      models: { smart: 'asked/m' },
+      models: { smart: 'original/m' },
       policies: { mirror: { models: { smart: { to: 'other/m', share: '100%' } }, ...mirror } },
     });
     return gateway;
@@ -82,7 +82,7 @@ describe('a mirror of an alias', () => {
     const messages = [{ role: 'user', content: 'What is the weather?' }];
     const response = await post('/v1/chat/completions', { model: 'smart', messages, ...rest }, headers);
     expect(response.status).to.equal(200);
-    expect(response.headers.get('x-tollgate-provider')).to.equal('asked');
+    expect(response.headers.get('x-tollgate-provider')).to.equal('original');
     expect(await response.text()).to.include('get_weather');
     return response;
   };
@@ -125,7 +125,7 @@ describe('a mirror of an alias', () => {
 
   it('neither delays nor fails a call whose copy hangs or fails, and limits its copies', async () => {
     const target = await start({ atOnce: 1 });
-    vendors['other']?.script(answer(500, { error: { message: 'broken' } }));
+    vendors['other']?.script(respondWith(500, { error: { message: 'broken' } }));
     await chat(target);
     const { failed } = await rowWith(target, (row) => Object.keys(row.failed).length > 0);
     expect(Object.values(failed)).to.deep.equal([1]);
@@ -147,7 +147,7 @@ describe('a mirror of an alias', () => {
       '--user',
       'ann',
       '--models',
-      'asked/m',
+      'original/m',
     );
     await chat(target, {}, { authorization: `Bearer ${key}` });
     await gateway?.stop();

@@ -42,7 +42,7 @@ describe('the names of models', () => {
   });
   after(() => gateway?.stop());
 
-  const askFor = async (path: string, model: string) => {
+  const send = async (path: string, model: string) => {
     const response = await gateway.post(path, { ...chatOf('hi'), model, m: model, say: 'hi' });
     const { error } = (await response.clone().json()) as { error?: { code: string; message: string } };
     const { headers } = response;
@@ -53,35 +53,35 @@ describe('the names of models', () => {
 
   it('may omit the provider at /v1, if one provider with a key lists them', async () => {
     const chat = '/v1/chat/completions';
-    expect(await askFor(chat, 'echo')).to.equal('echo/echo');
-    expect(await askFor(chat, 'gpt-5'), 'openai lists it too, and has no key').to.equal('local/gpt-5');
-    expect(await askFor(chat, 'gpt-5-2026-01-01')).to.equal('local/gpt-5-2026-01-01');
-    expect(await askFor('/v1/embeddings', 'echo-embedding')).to.match(/^(echo|400)/);
+    expect(await send(chat, 'echo')).to.equal('echo/echo');
+    expect(await send(chat, 'gpt-5'), 'openai lists it too, and has no key').to.equal('local/gpt-5');
+    expect(await send(chat, 'gpt-5-2026-01-01')).to.equal('local/gpt-5-2026-01-01');
+    expect(await send('/v1/embeddings', 'echo-embedding')).to.match(/^(echo|400)/);
   });
 
   it('that several providers list are 404 with the name of each', async () => {
-    expect(await askFor('/v1/chat/completions', 'both')).to.equal(
+    expect(await send('/v1/chat/completions', 'both')).to.equal(
       '404 More than one provider has a model "both". Use "local/both" or "other/both".',
     );
   });
 
   it('that no provider lists are 404 with similar ones, although a provider accepts any', async () => {
-    expect(await askFor('/v1/chat/completions', 'bth')).to.match(
+    expect(await send('/v1/chat/completions', 'bth')).to.match(
       /^404 The model "bth" does not exist.*Did you mean "(local|other)\/both"/,
     );
-    expect(await askFor('/v1/chat/completions', 'gpt-5-nano-x')).to.match(/^404 The model/);
+    expect(await send('/v1/chat/completions', 'gpt-5-nano-x')).to.match(/^404 The model/);
   });
 
   it('resolve to a provider and model first, then to aliases of the format, then of the configuration', async () => {
-    expect(await askFor('/v1/chat/completions', 'local/small'), 'another provider lists the whole text').to.equal(
+    expect(await send('/v1/chat/completions', 'local/small'), 'another provider lists the whole text').to.equal(
       'local/small',
     );
-    expect(await askFor('/v1/chat/completions', 'smart')).to.equal('echo/echo');
-    expect(await askFor('/v1/chat/completions', 'small'), 'an alias before a bare name').to.equal('echo/echo');
-    expect(await askFor('/mini/chat', 'smart')).to.equal('local/small');
-    expect(await askFor('/mini/chat', 'mine')).to.equal('local/small');
-    expect(await askFor('/mini/chat', 'small')).to.equal('echo/echo');
-    expect(await askFor('/v1/chat/completions', 'mine')).to.match(/^404/);
+    expect(await send('/v1/chat/completions', 'smart')).to.equal('echo/echo');
+    expect(await send('/v1/chat/completions', 'small'), 'an alias before a bare name').to.equal('echo/echo');
+    expect(await send('/mini/chat', 'smart')).to.equal('local/small');
+    expect(await send('/mini/chat', 'mine')).to.equal('local/small');
+    expect(await send('/mini/chat', 'small')).to.equal('echo/echo');
+    expect(await send('/v1/chat/completions', 'mine')).to.match(/^404/);
   });
 
   it('mean the same in a plugin’s own call', async () => {

@@ -21,13 +21,13 @@ async function look(config: object, calls: readonly string[] = []) {
     const { data } = (await response.json()) as { readonly data: readonly Row[] };
     const statuses: number[] = [];
     for (const model of calls) {
-      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+      const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
         body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
       });
-      await answer.text();
-      statuses.push(answer.status);
+      await reply.text();
+      statuses.push(reply.status);
     }
     return { rows: new Map(data.map((row) => [row.id, row])), statuses };
   } finally {
@@ -50,7 +50,7 @@ describe('G41: the operators’ catalog shows the problems of a model', () => {
       ['local/mine'],
     );
     const problem =
-      '"local/mine" has no known price, and billing is "enforce": calls of it are 403. Set providers.local.prices, such as { "mine": { input: 1, output: 2 } } in US dollars per million tokens; 0 is free.';
+      '"local/mine" has no known price, and billing is "enforce", so its calls return 403. Set providers.local.prices, such as { "mine": { input: 1, output: 2 } } in US dollars per million tokens; 0 is free.';
     expect(rows.get('local/mine')).to.include({ is_callable: false, problem });
     expect(rows.get('best')).to.include({ is_callable: false, problem });
     expect(rows.get('echo/echo')).to.include({ is_callable: true, problem: null });
@@ -59,14 +59,14 @@ describe('G41: the operators’ catalog shows the problems of a model', () => {
 
   it('a model without a price under a budget of all calls', async () => {
     const { rows, statuses } = await look({ ...local({ models: ['mine'] }), budgets: [BUDGET] }, ['local/mine']);
-    expect(rows.get('local/mine')?.problem).to.include('a budget limits its calls: calls of it are 403');
+    expect(rows.get('local/mine')?.problem).to.include('a budget limits its calls, so its calls return 403');
     expect(rows.get('local/mine')?.is_callable).to.equal(false);
     expect(statuses).to.deep.equal([403]);
   });
 
   it('a model without a price under a budget of some calls stays callable', async () => {
     const { rows } = await look({ ...local({ models: ['mine'] }), budgets: [{ ...BUDGET, user: 'ann' }] });
-    expect(rows.get('local/mine')?.problem).to.include('calls that this limits are 403');
+    expect(rows.get('local/mine')?.problem).to.include('so the limited calls return 403');
     expect(rows.get('local/mine')?.is_callable).to.equal(true);
   });
 

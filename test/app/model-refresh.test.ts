@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { createHttpClient } from '../../egress/http-client.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
-import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
 describe('the model list of a vendor', () => {
   it('is fetched while the gateway runs, added, and stored', async () => {
     const upstream = await startScriptedUpstream(
-      answer(200, { object: 'list', data: [{ id: 'brand-new-model', object: 'model' }] }),
+      respondWith(200, { object: 'list', data: [{ id: 'brand-new-model', object: 'model' }] }),
     );
     const gateway = await startGateway({
       providers: {
@@ -34,7 +34,7 @@ describe('the model list of a vendor', () => {
 
   it('has 5,000 names at most, of 200 characters at most', async () => {
     const data = Array.from({ length: 6000 }, (_, n) => ({ id: n === 0 ? 'x'.repeat(201) : `model-${n}` }));
-    const upstream = await startScriptedUpstream(answer(200, { object: 'list', data }));
+    const upstream = await startScriptedUpstream(respondWith(200, { object: 'list', data }));
     const gateway = await startGateway({
       providers: {
         local: {
@@ -58,7 +58,7 @@ describe('the model list of a vendor', () => {
   });
 
   it('does not delay a start, and stays unchanged, when the vendor does not respond', async () => {
-    const upstream = await startScriptedUpstream(answer(500, 'broken'));
+    const upstream = await startScriptedUpstream(respondWith(500, 'broken'));
     const gateway = await startGateway({
       providers: {
         local: {

@@ -1,18 +1,20 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../../config/load-config.ts';
 import { loadModelTable } from '../../models/model-table.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
   head,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
   type Wire,
 } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
-interface Told {
+interface Reported {
   readonly differences: readonly {
     model: string;
     field: string;
@@ -40,14 +42,14 @@ describe('an update of the models', () => {
   let lists: Readonly<Record<string, object>>;
 
   beforeEach(async () => {
-    table = answer(200, tableOf({}));
+    table = respondWith(200, tableOf({}));
     lists = {
       '/openai/models': { data: [{ id: 'gpt-6.1-sol', shutdown_date: null }] },
       '/relay/models': { data: [{ id: 'a/one' }] },
     };
     source = await startScriptedUpstream((wire: Wire) => {
       const list = lists[wire.request.path];
-      if (list) return wire.send(answer(200, list));
+      if (list) return wire.send(respondWith(200, list));
       return typeof table === 'function' ? table(wire) : wire.send(table);
     });
     gateway = await startGateway(config());
@@ -68,7 +70,7 @@ describe('an update of the models', () => {
     await gateway.stop();
     gateway = await startGateway(config(policy, openai));
   };
-  const update = (...flags: readonly string[]) => gateway.command<Told>('models', 'update', ...flags);
+  const update = (...flags: readonly string[]) => gateway.command<Reported>('models', 'update', ...flags);
   const reload = async () => {
     const { folder } = gateway;
     const env = { PATH: process.env['PATH'], HOME: folder };
@@ -82,17 +84,17 @@ describe('an update of the models', () => {
   };
 
   it('shows the differences with --check, exits with 4, and changes nothing (E16)', async () => {
-    table = answer(200, tableOf({ 'gpt-7': ROW }));
-    const told = await update('--check');
-    expect(told.taken).to.equal(false);
-    expect(told.differences.find(({ model }) => model === 'openai/gpt-7')).to.deep.equal({
+    table = respondWith(200, tableOf({ 'gpt-7': ROW }));
+    const reported = await update('--check');
+    expect(reported.taken).to.equal(false);
+    expect(reported.differences.find(({ model }) => model === 'openai/gpt-7')).to.deep.equal({
       ...{ model: 'openai/gpt-7', field: 'new', before: null, is_dearer: false },
       after: '2 in, 10 out USD/M tokens, 1000 tokens',
     });
     expect(gateway.exitCode()).to.equal(4);
     await reload();
     expect((await gateway.get('/v1/models/openai/gpt-7')).status).to.equal(404);
-    table = answer(200, tableOf({}));
+    table = respondWith(200, tableOf({}));
     lists = {};
     await update('--check', '--provider', 'openai').catch(() => undefined);
     expect(gateway.exitCode()).to.equal(69);
@@ -100,7 +102,7 @@ describe('an update of the models', () => {
 
   it('adopts new models and lower prices, which a running gateway uses after its next reload (E16)', async () => {
     const cheaper = { ...ROW, price: { input: 1, output: 5, cached_input: 0.01 } };
-    table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': cheaper }));
+    table = respondWith(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': cheaper }));
     const before = await priceOf('openai/gpt-6.1-sol');
     expect((await update()).taken).to.equal(true);
     expect(await priceOf('openai/gpt-6.1-sol')).to.equal(before);
@@ -116,7 +118,7 @@ describe('an update of the models', () => {
 
   it('never adopts a higher price unless it is accepted, and reports it each time (E16)', async () => {
     const dearer = { ...ROW, contextWindow: 5000, price: { input: 3, output: 9 } };
-    table = answer(200, tableOf({ 'gpt-6.1-sol': dearer }));
+    table = respondWith(200, tableOf({ 'gpt-6.1-sol': dearer }));
     const before = await priceOf('openai/gpt-6.1-sol');
     for (let time = 0; time < 2; time++) {
       const { differences } = await update();
@@ -138,7 +140,7 @@ describe('an update of the models', () => {
 
   it('does not override the operator’s prices and model lists (E16)', async () => {
     await restart({}, { models: ['gpt-6.1-sol'], prices: { 'gpt-6': { input: 7, output: 7 } } });
-    table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { ...ROW, contextWindow: 77 } }));
+    table = respondWith(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { ...ROW, contextWindow: 77 } }));
     lists = { ...lists, '/openai/models': { data: [{ id: 'gpt-6.1-sol' }, { id: 'gpt-8' }] } };
     await update('--accept-dearer');
     await reload();
@@ -203,17 +205,17 @@ describe('an update of the models', () => {
     await wire.send(head(200, { 'content-type': 'application/json', 'content-length': String(100 * 1024 * 1024) }));
     for (let sent = 0; sent < 100 && !wire.isGone; sent++) await wire.send(Buffer.alloc(1024 * 1024, 32));
   };
-  const bad = (price: unknown): Buffer => answer(200, tableOf({ 'gpt-7': { price } }));
+  const bad = (price: unknown): Buffer => respondWith(200, tableOf({ 'gpt-7': { price } }));
   const HOSTILE: readonly (readonly [
     title: string,
     table: () => Buffer | ((wire: Wire) => unknown),
     reason: RegExp,
   ])[] = [
-    ['HTML', () => answer(200, '<!doctype html><p>Sign in</p>', { 'content-type': 'text/html' }), /not JSON/],
-    ['a redirect', () => answer(302, '', { location: 'http://127.0.0.1:9/models.json' }), /302|not JSON/],
-    ['an error', () => answer(500, 'no'), /it returned status 500/],
+    ['HTML', () => respondWith(200, '<!doctype html><p>Sign in</p>', { 'content-type': 'text/html' }), /not JSON/],
+    ['a redirect', () => respondWith(302, '', { location: 'http://127.0.0.1:9/models.json' }), /302|not JSON/],
+    ['an error', () => respondWith(500, 'no'), /it returned status 500/],
     ['100 MB', () => big, /more than 16 MiB/],
-    ['another document', () => answer(200, { hello: 'world' }), /is invalid/],
+    ['another document', () => respondWith(200, { hello: 'world' }), /is invalid/],
     ['a negative price', () => bad({ input: -1, output: 1 }), /is invalid: vendors/],
     ['a price that is text', () => bad({ input: '1', output: 1 }), /is invalid: vendors/],
     ['a price without output', () => bad({ input: 1 }), /is invalid: vendors/],
@@ -226,8 +228,12 @@ describe('an update of the models', () => {
         ]),
       /the price of openai\/gpt-7 leaves a gap: there is no price from 2027-01-01 to 2027-02-01/,
     ],
-    ['an older edition', () => answer(200, tableOf({}, { version: 1 })), /has the version 1, older than \d+ in use/],
-    ['a name that writes into a terminal', () => answer(200, tableOf({ 'gpt\u001b[2J': ROW })), /is invalid/],
+    [
+      'an older edition',
+      () => respondWith(200, tableOf({}, { version: 1 })),
+      /has the version 1, older than \d+ in use/,
+    ],
+    ['a name that writes into a terminal', () => respondWith(200, tableOf({ 'gpt\u001b[2J': ROW })), /is invalid/],
   ];
   for (const [title, hostile, reason] of HOSTILE)
     it(`refuses a table that is ${title}, and changes nothing (E16)`, async () => {
@@ -259,9 +265,9 @@ describe('an update of the models', () => {
     });
 
   it('runs on a timer, and the log has the prices that would rise (E16)', async () => {
-    table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { price: { input: 99, output: 99 } } }));
+    table = respondWith(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { price: { input: 99, output: 99 } } }));
     await restart({ refresh: '24h' });
-    await until('it is told', () => gateway.logText().includes('higher prices were not applied'));
+    await until('it is logged', () => gateway.logText().includes('higher prices were not applied'));
     expect(gateway.logText()).to.include('openai/gpt-6.1-sol');
     expect(await priceOf('openai/gpt-7')).to.equal('0.000002');
     expect(await priceOf('openai/gpt-6.1-sol')).to.not.equal('0.000099');
@@ -274,6 +280,30 @@ describe('an update of the models', () => {
         (error: Error) => error.message,
       );
     expect(await refused({ table: 'http://prices.example/models.json' })).to.include('is not an https URL');
-    expect(await refused({ refresh: '24h' })).to.include('has no effect without `table`');
+  });
+});
+
+describe('G53: without a configured table', () => {
+  it('the published one is fetched, and offline the table in use stays', async () => {
+    const requested: string[] = [];
+    const proxy = createServer();
+    proxy.on('connect', ({ url = '' }, socket) => {
+      requested.push(url);
+      socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const { port } = proxy.address() as AddressInfo;
+    const gateway = await startGateway({ policies: { 'model-refresh': { proxy: `http://127.0.0.1:${port}` } } });
+    try {
+      const { differences, failed } = await gateway.command<Reported>('models', 'update');
+      expect(new Set(requested)).to.deep.equal(new Set(['cdn.jsdelivr.net:443']));
+      expect(differences).to.deep.equal([]);
+      expect(failed).to.deep.equal([]);
+      expect(gateway.exitCode() ?? 0).to.equal(0);
+      expect(gateway.models.tableDate()).to.equal(SHIPPED.date);
+    } finally {
+      await gateway.stop();
+      proxy.close();
+    }
   });
 });

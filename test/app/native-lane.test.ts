@@ -137,7 +137,7 @@ function start(policy?: string): Promise<TestGateway> {
   );
 }
 
-interface Told {
+interface Reported {
   readonly seen: { path: string; headers: Record<string, string>; body: Record<string, unknown> };
   readonly secret: string;
 }
@@ -154,7 +154,7 @@ describe('native passthrough', () => {
       dropped: response.headers.get('x-tollgate-dropped'),
       skipped: response.headers.get('x-tollgate-skipped'),
       text,
-      json: () => JSON.parse(text) as Told & Record<string, unknown>,
+      json: () => JSON.parse(text) as Reported & Record<string, unknown>,
     };
   };
 

@@ -4,9 +4,9 @@ import { APIError } from 'openai';
 import { fixture, jsonFixture } from '../support/formats/codec.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   SSE_HEAD,
@@ -81,7 +81,7 @@ describe('the openai client at vendors with their own format', () => {
   });
 
   it('preserves Gemini’s thought signature in a streamed tool loop, without knowing it', async () => {
-    gemini.script(stream('gemini/stream-tools.sse'), answer(200, jsonFixture('gemini/chat.json')));
+    gemini.script(stream('gemini/stream-tools.sse'), respondWith(200, jsonFixture('gemini/chat.json')));
     const turn = await streamedTurn(client, 'gemini/gemini-3.8-flash', [QUESTION]);
     await client.chat.completions.create({
       model: 'gemini/gemini-3.8-flash',
@@ -107,7 +107,7 @@ describe('the openai client at vendors with their own format', () => {
   it('completes a streamed tool loop at Anthropic', async () => {
     anthropic.script(
       stream('anthropic/stream-thinking-and-tools.sse'),
-      answer(200, jsonFixture('anthropic/chat.json')),
+      respondWith(200, jsonFixture('anthropic/chat.json')),
     );
     const turn = await streamedTurn(client, 'anthropic/claude-sonnet-5', [QUESTION]);
     const { data, response } = await client.chat.completions
@@ -161,7 +161,7 @@ describe('the openai client at vendors with their own format', () => {
         details: [{ reason: 'API_KEY_INVALID' }],
       },
     };
-    gemini.script(answer(400, body));
+    gemini.script(respondWith(400, body));
     const failed = await client.chat.completions
       .create({ model: 'gemini/gemini-3.8-flash', messages: [QUESTION] })
       .catch((error: unknown) => error);
@@ -176,7 +176,7 @@ describe('the openai client at vendors with their own format', () => {
       'anthropic-ratelimit-requests-limit': '50',
       'anthropic-ratelimit-requests-reset': '2026-11-20T10:00:30Z',
     };
-    anthropic.script(answer(200, jsonFixture('anthropic/chat.json'), headers));
+    anthropic.script(respondWith(200, jsonFixture('anthropic/chat.json'), headers));
     const { response } = await client.chat.completions
       .create({ model: 'anthropic/claude-sonnet-5', messages: [QUESTION] })
       .withResponse();
@@ -185,7 +185,7 @@ describe('the openai client at vendors with their own format', () => {
   });
 
   it('gets Gemini’s embeddings as base64, which the client decodes', async () => {
-    gemini.script(answer(200, { embedding: { values: [3, 4] } }));
+    gemini.script(respondWith(200, { embedding: { values: [3, 4] } }));
     const { data } = await client.embeddings.create({ model: 'gemini/gemini-embedding-001', input: 'Hi' });
     expect(data[0]?.embedding.map((value) => Math.round(value * 10) / 10)).to.deep.equal([0.6, 0.8]);
   });

@@ -6,7 +6,7 @@ import { createSilentLog } from '../support/log.ts';
 describe('the nodes of a store', () => {
   let operator: Operator;
   before(async () => {
-    operator = await startOperator();
+    operator = await startOperator({ store: 'sqlite:./data' });
   });
   after(() => operator.gateway.stop());
 

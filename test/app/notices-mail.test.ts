@@ -44,7 +44,7 @@ describe('notices by mail', () => {
     server = await startMailServer();
     rig = await startRoutingRig({ both: ['a/m', 'b/m'] }, {}, { policies: mail({}, { events: ['target.opened'] }) });
     rig.vendors['a']?.script(refusal(401));
-    expect((await rig.ask('both')).by).to.equal('b');
+    expect((await rig.send('both')).by).to.equal('b');
     const [got] = await eventually(async () => {
       expect(server.mails).to.have.lengthOf(1);
       return server.mails;
@@ -94,7 +94,7 @@ describe('notices by mail', () => {
     server = await startMailServer();
     server.refuse('451 later', '451 later');
     gateway = await startGateway({ policies: mail({}, { events: ['reload.refused'] }) });
-    gateway.noteReload('a problem of the test');
+    gateway.recordReload('a problem of the test');
     const [got] = await eventually(async () => {
       expect(server.mails).to.have.lengthOf(1);
       return server.mails;

@@ -10,7 +10,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { createSilentLog } from '../support/log.ts';
 import { openStore } from '../support/stores/store-race.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
 
 const SECRET = 'a secret of the tests';
@@ -42,16 +42,16 @@ describe('notices', () => {
   };
 
   it('report an unhealthy target with the reason, and its recovery, once each and signed', async () => {
-    const { vendors, ask } = await startRig(notices(ours()));
+    const { vendors, send } = await startRig(notices(ours()));
     vendors['a']?.script(refusal(500, { 'retry-after': '1' }));
-    for (let n = 0; n < 6; n++) expect(await ask('both')).to.include({ by: 'b' });
+    for (let n = 0; n < 6; n++) expect(await send('both')).to.include({ by: 'b' });
     const [opened] = await receiver.verified('target.opened', SECRET);
     expect(opened).to.include({ provider: 'a', targets: 'a/m', cause: 'failures', error: '500' });
     expect(opened?.['text']).to.equal('Target a/m is unhealthy: its recent calls failed (500)');
     expect(opened?.['request_id']).to.match(/^req_/);
     vendors['a']?.script(fine);
     const [closed] = await eventually(async () => {
-      await ask('both');
+      await send('both');
       expect(receiver.got).to.have.lengthOf(2);
       return receiver.verified('target.closed', SECRET);
     });
@@ -60,24 +60,24 @@ describe('notices', () => {
   });
 
   it('are combined for targets of one provider that fail together', async () => {
-    const { vendors, ask } = await startRig(notices(ours()));
-    for (const model of ['a/one', 'a/two', 'a/three']) expect((await ask(model)).status).to.equal(200);
+    const { vendors, send } = await startRig(notices(ours()));
+    for (const model of ['a/one', 'a/two', 'a/three']) expect((await send(model)).status).to.equal(200);
     vendors['a']?.script(refusal(401));
-    expect((await ask('a/one')).status).to.equal(503);
+    expect((await send('a/one')).status).to.equal(503);
     const [opened] = await receiver.verified('target.opened', SECRET);
     expect(opened).to.include({ provider: 'a', cause: 'credential', error: '401' });
     expect(opened?.['text']).to.match(/^3 targets of a are unhealthy: its API key was rejected/);
   });
 
   it('contain neither the vendor’s message nor markup', async () => {
-    const { vendors, ask } = await startRig(
+    const { vendors, send } = await startRig(
       notices({
         slack: { url: receiver.url, format: 'slack', events: ['target.opened'] },
         teams: { url: receiver.url, format: 'teams', events: ['target.opened'] },
       }),
     );
-    vendors['a']?.script(answer(401, { error: { message: 'no key for: my secret prompt' } }));
-    await ask('a/<!channel>[x](http://evil.example)');
+    vendors['a']?.script(respondWith(401, { error: { message: 'no key for: my secret prompt' } }));
+    await send('a/<!channel>[x](http://evil.example)');
     await eventually(async () => expect(receiver.got).to.have.lengthOf(2));
     const [slack, teams] = ['blocks', 'attachments'].map(
       (field) => receiver.got.find(({ body }) => field in body)?.text ?? '',
@@ -116,7 +116,7 @@ describe('notices', () => {
 
   it('report a refused reload with the reason, once per file', async () => {
     gateway = await startGateway({ policies: notices(ours()) });
-    const { folder: cwd, use, noteReload, audit } = gateway;
+    const { folder: cwd, use, recordReload: noteReload, audit } = gateway;
     const configPath = path.join(cwd, 'tollgate.config.json');
     const read = () => loadConfig({ cwd, env: {}, configPath });
     const right = await readFile(configPath, 'utf8');
@@ -151,7 +151,7 @@ describe('notices', () => {
     const other = await startGateway(config);
     try {
       // The first notice of the other gateway proves that it has checked its models.
-      other.noteReload('a problem of the test');
+      other.recordReload('a problem of the test');
       await receiver.verified('reload.refused', SECRET);
       await receiver.verified('model.ends', SECRET, 1);
     } finally {
@@ -199,11 +199,11 @@ describe('notices', () => {
 
   it('wait for an unreachable receiver, without delaying calls', async () => {
     receiver.respond(0);
-    const { vendors, ask } = await startRig(notices(ours()));
+    const { vendors, send } = await startRig(notices(ours()));
     vendors['a']?.script(refusal(401));
-    expect((await ask('both')).by).to.equal('b');
+    expect((await send('both')).by).to.equal('b');
     await until('the receiver has the notice and does not respond', () => receiver.got.length === 1);
-    for (let n = 0; n < 5; n++) expect((await ask('both')).status).to.equal(200);
+    for (let n = 0; n < 5; n++) expect((await send('both')).status).to.equal(200);
   });
 
   it('can be tested: the command reports for each receiver whether it accepted a notice', async () => {

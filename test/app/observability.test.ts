@@ -148,9 +148,9 @@ import { openMemory } from '${new URL('../../plugins/stores/memory/index.ts', im
 const pause = new Int32Array(new SharedArrayBuffer(4));
 export default { name: 'late', kind: 'store', apiVersion: 1, setup(api) {
   api.store(async () => ({ ...(await openMemory()), health: () => {
-    const answer = new Promise((resolve) => randomBytes(8, () => resolve()));
+    const done = new Promise((resolve) => randomBytes(8, () => resolve()));
     process.nextTick(() => Atomics.wait(pause, 0, 0, 1200));
-    return answer;
+    return done;
   } }));
 } };
 `;

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import OpenAI, { APIError } from 'openai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   sse,
@@ -69,7 +69,7 @@ describe('the official openai client', () => {
   });
 
   it('gets a chat completion, and the vendor gets the operator’s key, never the caller’s', async () => {
-    upstream.script(answer(200, COMPLETION));
+    upstream.script(respondWith(200, COMPLETION));
     const { data, response, request_id } = await client.chat.completions
       .create({ model: 'openai/gpt-5', messages: MESSAGES })
       .withResponse();
@@ -88,7 +88,7 @@ describe('the official openai client', () => {
   });
 
   it('accepts a dated variant of a supported model and passes unknown fields on', async () => {
-    upstream.script(answer(200, COMPLETION));
+    upstream.script(respondWith(200, COMPLETION));
     await client.chat.completions.create({
       model: 'openai/gpt-5-mini-2026-01-01',
       messages: MESSAGES,
@@ -172,7 +172,7 @@ describe('the official openai client', () => {
   });
 
   it('carries a JSON schema to the vendor', async () => {
-    upstream.script(answer(200, COMPLETION));
+    upstream.script(respondWith(200, COMPLETION));
     const response_format = {
       type: 'json_schema' as const,
       json_schema: {
@@ -200,7 +200,7 @@ describe('the official openai client', () => {
   });
 
   it('falls back along an alias before the first byte', async () => {
-    upstream.script(answer(200, COMPLETION));
+    upstream.script(respondWith(200, COMPLETION));
     const { response } = await client.chat.completions.create({ model: 'fast', messages: MESSAGES }).withResponse();
     expect(response.headers.get('x-tollgate-provider')).to.equal('openai');
     expect(Number(response.headers.get('x-tollgate-attempts'))).to.be.greaterThan(1);
@@ -293,7 +293,7 @@ describe('the official openai client', () => {
   ];
   for (const [name, upstreamStatus, body, status, code] of FAILURES) {
     it(`maps ${name} to ${status} ${code} and shows no key`, async () => {
-      upstream.script(answer(upstreamStatus, body));
+      upstream.script(respondWith(upstreamStatus, body));
       const error = await client.chat.completions
         .create({ model: 'openai/gpt-5', messages: MESSAGES })
         .catch((failure: unknown) => failure as APIError);
@@ -347,8 +347,8 @@ describe('the official openai client', () => {
   });
 
   it('is never redirected anywhere with the operator’s key', async () => {
-    const elsewhere = await startScriptedUpstream(answer(200, COMPLETION));
-    upstream.script(answer(307, '', { location: `${elsewhere.url}/v1/chat/completions` }));
+    const elsewhere = await startScriptedUpstream(respondWith(200, COMPLETION));
+    upstream.script(respondWith(307, '', { location: `${elsewhere.url}/v1/chat/completions` }));
     const error = await client.chat.completions
       .create({ model: 'openai/gpt-5', messages: MESSAGES })
       .catch((failure: unknown) => failure as APIError);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../contract/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   sse,
@@ -13,7 +13,7 @@ import {
 interface Case {
   readonly title: string;
   readonly path: string;
-  readonly asked: JsonObject;
+  readonly request: JsonObject;
   readonly said: JsonObject;
   readonly usd: string;
   readonly parts: readonly string[];
@@ -34,14 +34,14 @@ const CASES: readonly Case[] = [
   {
     title: 'embeddings of OpenRouter, which tells its own sum (E5)',
     path: '/v1/embeddings',
-    asked: { model: 'openrouter/openai/text-embedding-3-small', input },
+    request: { model: 'openrouter/openai/text-embedding-3-small', input },
     said: { ...embedded, usage: { prompt_tokens: 2, total_tokens: 2, cost: 0.00004 } },
     ...{ usd: '0.00004', parts: ['vendor_charge'] },
   },
   {
     title: 'embeddings of OpenRouter by a key of the operator’s own at the vendor behind it (E5)',
     path: '/v1/embeddings',
-    asked: { model: 'openrouter/openai/text-embedding-3-small', input },
+    request: { model: 'openrouter/openai/text-embedding-3-small', input },
     said: {
       ...embedded,
       usage: { prompt_tokens: 2, cost: 0.00001, is_byok: true, cost_details: { upstream_inference_cost: 0.0002 } },
@@ -51,42 +51,42 @@ const CASES: readonly Case[] = [
   {
     title: 'an image of xAI, which tells its own sum, in ticks (E5)',
     path: '/v1/images/generations',
-    asked: { model: 'xai/grok-imagine-image', prompt: 'a cat' },
+    request: { model: 'xai/grok-imagine-image', prompt: 'a cat' },
     said: { ...made, usage: { cost_in_usd_ticks: 200_000_000 } },
     ...{ usd: '0.02', parts: ['vendor_charge'] },
   },
   {
     title: 'an order of a relay, which tells its own sum (E5)',
     path: '/v1/rerank',
-    asked: { model: 'relay/m', ...documents },
+    request: { model: 'relay/m', ...documents },
     said: { ...ranked, usage: { cost: 0.001 } },
     ...{ usd: '0.001', parts: ['vendor_charge'] },
   },
   {
     title: 'a moderation of a relay, which tells its own sum (E5)',
     path: '/v1/moderations',
-    asked: { model: 'relay/m', input },
+    request: { model: 'relay/m', input },
     said: { ...judged, usage: { cost: 0.003 } },
     ...{ usd: '0.003', parts: ['vendor_charge'] },
   },
   {
     title: 'the operator’s own price, whatever a relay says',
     path: '/v1/embeddings',
-    asked: { model: 'priced/m', input },
+    request: { model: 'priced/m', input },
     said: { ...embedded, usage: { prompt_tokens: 1000, total_tokens: 1000, cost: 9 } },
     ...{ usd: '0.001', parts: ['input_tokens'] },
   },
   {
-    title: 'a cost of nothing beside a response, which is not a count (E7)',
+    title: 'a cost of zero next to a response, which is not a count (E7)',
     path: '/v1/embeddings',
-    asked: { model: 'openai/text-embedding-3-small', input },
+    request: { model: 'openai/text-embedding-3-small', input },
     said: { ...embedded, usage: { prompt_tokens: 0, total_tokens: 0, cost: 0 } },
     ...{ usd: '0.00000006', parts: ['input_tokens'] },
   },
   {
-    title: 'the words that a model wrote beside an image, at their own price (E5)',
+    title: 'the words that a model wrote next to an image, at their own price (E5)',
     path: '/v1/images/generations',
-    asked: { model: 'openai/gpt-image-2', prompt: 'a cat' },
+    request: { model: 'openai/gpt-image-2', prompt: 'a cat' },
     said: {
       ...made,
       usage: {
@@ -101,7 +101,7 @@ const CASES: readonly Case[] = [
   {
     title: 'what a moderation is made of, which is free',
     path: '/v1/moderations',
-    asked: { model: 'openai/omni-moderation-latest', input },
+    request: { model: 'openai/omni-moderation-latest', input },
     said: { ...judged, usage: { prompt_tokens: 10 } },
     ...{ usd: '0.00', parts: ['input_tokens'] },
   },
@@ -110,7 +110,7 @@ const CASES: readonly Case[] = [
 describe('usage in the response of an operation is charged', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
-  let said: Uint8Array | Script = answer(200, {});
+  let said: Uint8Array | Script = respondWith(200, {});
 
   before(async () => {
     vendor = await startScriptedUpstream((wire) => (typeof said === 'function' ? said(wire) : wire.send(said)));
@@ -138,10 +138,10 @@ describe('usage in the response of an operation is charged', () => {
     return data[0];
   };
 
-  for (const { title, path, asked, said: body, usd, parts } of CASES)
+  for (const { title, path, request, said: body, usd, parts } of CASES)
     it(title, async () => {
-      said = answer(200, body);
-      const response = await gateway.post(path, asked);
+      said = respondWith(200, body);
+      const response = await gateway.post(path, request);
       expect(response.status, await response.text()).to.equal(200);
       expect(response.headers.get('x-tollgate-cost-usd')).to.equal(usd);
       const call = await lastCall();
@@ -150,10 +150,10 @@ describe('usage in the response of an operation is charged', () => {
 
   it('never falls within a stream of images (E7)', async () => {
     const usage = { input_tokens: 100, output_tokens: 1000, total_tokens: 1100 };
-    const completed = (told: JsonObject) => ({
+    const completed = (reported: JsonObject) => ({
       type: 'image_generation.completed',
       b64_json: 'iVBORw0KGgo=',
-      usage: told,
+      usage: reported,
     });
     said = sse(completed(usage), completed({ ...usage, output_tokens: 0 }));
     const response = await gateway.post('/v1/images/generations', {

@@ -21,7 +21,7 @@ const IMAGE = { type: 'image_generation.completed', b64_json: 'AAAA', usage: IMA
 interface StreamCase {
   readonly title: string;
   readonly events: readonly object[];
-  ask(gateway: TestGateway): Promise<Response>;
+  send(gateway: TestGateway): Promise<Response>;
   /** Matches the last event sent to the caller. */
   readonly last: RegExp;
 }
@@ -33,19 +33,19 @@ const CASES: readonly StreamCase[] = [
   {
     title: 'an image with its usage',
     events: [{ type: 'image_generation.partial_image', b64_json: 'AAAA', partial_image_index: 0 }, IMAGE],
-    ask: image(1),
+    send: image(1),
     last: /image_generation\.completed.*\n\n$/,
   },
   {
     title: 'the second of two images',
     events: [{ ...IMAGE, b64_json: 'BBBB' }, IMAGE],
-    ask: image(2),
+    send: image(2),
     last: /BBBB[\s\S]*"AAAA".*\n\n$/,
   },
   {
     title: 'an image without usage',
     events: [{ type: IMAGE.type, b64_json: 'AAAA' }],
-    ask: image(1),
+    send: image(1),
     last: /image_generation\.completed.*\n\n$/,
   },
   {
@@ -54,7 +54,7 @@ const CASES: readonly StreamCase[] = [
       { type: 'transcript.text.delta', delta: 'Hi' },
       { type: 'transcript.text.done', text: 'Hi', usage: { type: 'duration', seconds: 1 } },
     ],
-    ask({ url, key }) {
+    send({ url, key }) {
       const form = new FormData();
       form.set('file', new Blob([Buffer.from(SOUND, 'base64')], { type: 'audio/wav' }), 'a.wav');
       form.set('model', 'openai/gpt-4o-transcribe');
@@ -118,10 +118,10 @@ describe('an event stream of an operation whose vendor never closes its socket',
       await open.hang();
     });
 
-  for (const { title, events, ask, last } of CASES)
+  for (const { title, events, send, last } of CASES)
     it(`G10: ends after ${title}`, async () => {
       hold(events);
-      const text = await (await ask(gateway)).text();
+      const text = await (await send(gateway)).text();
       expect(text).to.match(last).and.not.include('error');
       await until('the connection is closed', () => wire?.isGone === true);
     });

@@ -5,10 +5,10 @@ import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
   type RecordedRequest,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   SSE_HEAD,
@@ -20,10 +20,10 @@ import { eventually } from '../support/wait.ts';
 const TOKEN = 'sk-ant-oat01-0123456789abcdefghij';
 const KEY = 'sk-ant-api03-operator-0123456789';
 const SAID = { pieces: [{ text: 'fine' }], usage: { prompt: 1000, completion: 200 } };
-const WHOLE = answer(200, wholeBody('anthropic', SAID));
+const WHOLE = respondWith(200, wholeBody('anthropic', SAID));
 /** Responds as requested: with JSON, a stream or a token count. */
 const DONE: Script = async ({ request, send }) => {
-  if (request.path.endsWith('/count_tokens')) await send(answer(200, { input_tokens: 7 }));
+  if (request.path.endsWith('/count_tokens')) await send(respondWith(200, { input_tokens: 7 }));
   else if (!request.body.includes('"stream":true')) await send(WHOLE);
   else for (const part of [SSE_HEAD, chunk(streamText('anthropic', SAID)), LAST_CHUNK]) await send(part);
 };
@@ -64,9 +64,10 @@ describe('a caller’s own subscription, if the operator allows it (E12)', () =>
   let gateway: TestGateway;
   before(async () => {
     vendor = await startScriptedUpstream(DONE);
-    other = await startScriptedUpstream(answer(200, wholeBody('openai', SAID)));
+    other = await startScriptedUpstream(respondWith(200, wholeBody('openai', SAID)));
     gateway = await startGateway(
       {
+        store: 'sqlite:./data',
         providers: {
           anthropic: { baseUrl: vendor.url, apiKey: KEY, passThroughAuth: true, models: ['*'] },
           keyless: { plugin: 'anthropic', baseUrl: vendor.url, passThroughAuth: true },
@@ -166,7 +167,7 @@ describe('a caller’s own subscription, if the operator allows it (E12)', () =>
   });
 
   it('is sent to no other provider of an alias, and not after a failure', async () => {
-    vendor.script(answer(529, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }));
+    vendor.script(respondWith(529, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }));
     const failed = await send({ model: 'mixed' });
     expect(failed.status).to.equal(529);
     expect(failed.elsewhere).to.deep.equal([]);
@@ -194,14 +195,14 @@ describe('a caller’s own subscription, if the operator allows it (E12)', () =>
       authorization: `Bearer ${gateway.key}`,
       'x-api-key': 'ya29.a0123456789',
     });
-    expect(two.status, 'a token that nobody takes').to.equal(400);
+    expect(two.status, 'a token that no vendor accepts').to.equal(400);
     const list = await gateway.get('/v1/models', { authorization: `Bearer ${TOKEN}`, 'x-api-key': gateway.key });
     expect(list.status, 'what only reads').to.equal(200);
   });
 
   it('is refused by the vendor as the caller’s own (401), without affecting the provider for others', async () => {
     vendor.script(
-      answer(401, {
+      respondWith(401, {
         type: 'error',
         error: { type: 'authentication_error', message: `OAuth token ${TOKEN} has expired` },
       }),
@@ -212,7 +213,11 @@ describe('a caller’s own subscription, if the operator allows it (E12)', () =>
       expect(text).to.include('your own subscription').and.not.include(TOKEN);
     }
     vendor.script(
-      answer(429, { type: 'error', error: { type: 'rate_limit_error', message: 'Limit' } }, { 'retry-after': '3600' }),
+      respondWith(
+        429,
+        { type: 'error', error: { type: 'rate_limit_error', message: 'Limit' } },
+        { 'retry-after': '3600' },
+      ),
     );
     expect((await send({})).status).to.equal(429);
     vendor.script(DONE);
@@ -224,9 +229,9 @@ describe('a caller’s own subscription, if the operator allows it (E12)', () =>
   });
 
   it('is visible in no plugin, log, record or cache', async () => {
-    const asked = { messages: [{ role: 'user', content: 'kept?' }], temperature: 0 };
-    expect((await send(asked)).sent).to.have.length(1);
-    expect((await send(asked)).sent, 'no response of a subscription is given to another call').to.have.length(1);
+    const request = { messages: [{ role: 'user', content: 'kept?' }], temperature: 0 };
+    expect((await send(request)).sent).to.have.length(1);
+    expect((await send(request)).sent, 'no response of a subscription is given to another call').to.have.length(1);
     const { response } = await send({ messages: [{ role: 'user', content: 'who sees it' }] });
     const record = await recordOf(response);
     const seen = await (await gateway.get('/seen')).text();

@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { ChatRequest } from '../../contract/index.ts';
-import { effectsOf } from '../../core/calls/ingress.ts';
+import { effectsOf } from '../../core/calls/gates.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type BuiltInProvider, loadProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonEvent, amazonStream } from '../support/vendors/amazon-frames.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -80,9 +80,9 @@ async function respond(wire: Wire): Promise<void> {
   const [whole, stream] = recorded(vendor, path);
   const file = isStream ? stream : whole;
   if (!existsSync(new URL(file, FIXTURES)))
-    return wire.send(answer(400, { error: { message: `no fixture for ${wire.request.path}` } }));
+    return wire.send(respondWith(400, { error: { message: `no fixture for ${wire.request.path}` } }));
   const bytes = read(file);
-  if (!isStream) return wire.send(answer(200, bytes, { 'content-type': 'application/json' }));
+  if (!isStream) return wire.send(respondWith(200, bytes, { 'content-type': 'application/json' }));
   const isFramed = path.includes('converse') || path.includes('/invoke');
   await wire.send(isFramed ? AMAZON_HEAD : SSE_HEAD);
   if (path.includes('converse')) await wire.send(chunk(amazonStream(bytes.toString())));

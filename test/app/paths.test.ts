@@ -6,7 +6,7 @@ import { pluginFile } from '../support/plugins/plugin-file.ts';
 const PAGE = `api.route({ method: 'GET', path: '/Page', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } });
   api.route({ method: 'GET', path: '/v1/open', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } });`;
 
-interface Answer {
+interface Reply {
   readonly status: number;
   /** A number in Google’s format. */
   readonly code: string | number;
@@ -27,7 +27,7 @@ describe('the path of a request to a gateway', () => {
   after(() => gateway?.stop());
 
   /** Sends the path unchanged, which `fetch` does not. */
-  function ask(method: string, path: string, headers: http.OutgoingHttpHeaders = {}): Promise<Answer> {
+  function send(method: string, path: string, headers: http.OutgoingHttpHeaders = {}): Promise<Reply> {
     const { hostname, port } = new URL(gateway.url);
     const all = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers };
     return new Promise((resolve, reject) => {
@@ -57,7 +57,7 @@ describe('the path of a request to a gateway', () => {
     ['/API/core/echo/models', '/api/core/{provider}/models'],
   ] as const)
     it(`E36: ${path} reaches no route, and the correct path is suggested`, async () => {
-      const { status, code, message } = await ask('GET', path);
+      const { status, code, message } = await send('GET', path);
       expect([status, code]).to.deep.equal([404, 'unknown_url']);
       expect(message).to.include(`Did you mean ${right}?`);
     });
@@ -69,7 +69,7 @@ describe('the path of a request to a gateway', () => {
   ])
     it(`E36: ${path} reaches no route, and suggests no route of operators`, async () => {
       for (const method of ['GET', 'POST', 'PUT']) {
-        const { status, message } = await ask(method, path);
+        const { status, message } = await send(method, path);
         expect(status, method).to.equal(404);
         expect(message, method).to.include('Unknown request URL').and.not.include('Did you mean');
       }
@@ -77,7 +77,7 @@ describe('the path of a request to a gateway', () => {
 
   for (const path of ['/metrics#', '/metrics#x', '/metrics#?x', '/api\\core\\admin\\targets#', '/api\\core', '/x\\y?z'])
     it(`E36: ${path}, which proxies and URL parsers read differently, is 400`, async () => {
-      const { status, code } = await ask('GET', path);
+      const { status, code } = await send('GET', path);
       expect([status, code]).to.deep.equal([400, 'invalid_request']);
     });
 
@@ -89,26 +89,26 @@ describe('the path of a request to a gateway', () => {
       '/v1/models/echo/echo/',
       '/v1/models?a=#\\',
     ])
-      expect((await ask('GET', path)).status, path).to.equal(200);
+      expect((await send('GET', path)).status, path).to.equal(200);
     for (const path of ['//v1//chat/completions/', '/v1beta//models/echo%2Fecho%3AcountTokens', '/v1/embeddings/'])
-      expect((await ask('POST', path)).status, path).to.equal(400);
+      expect((await send('POST', path)).status, path).to.equal(400);
   });
 
   it('E36: a request to a monitor’s route spelled another way is in the log', async () => {
-    await ask('GET', '//metrics', { 'x-request-id': 'path-test-0001' });
-    await ask('GET', '/metrics', { 'x-request-id': 'path-test-0002' });
+    await send('GET', '//metrics', { 'x-request-id': 'path-test-0001' });
+    await send('GET', '/metrics', { 'x-request-id': 'path-test-0002' });
     const paths = gateway.logs.filter(({ msg }) => msg === 'request').map(({ path }) => path);
     expect(paths).to.include('//metrics').and.not.include('/metrics');
   });
 
   it('E36: a misspelled path of the medical agent returns the emergency number', async () => {
-    expect((await ask('POST', '/API/core/agent/Medical/')).message).to.include('000');
+    expect((await send('POST', '/API/core/agent/Medical/')).message).to.include('000');
   });
 
   it('E36: a websocket is found by the same spellings as its route', async () => {
     const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
-    expect((await ask('GET', '/V1/responses', upgrade)).status).to.equal(404);
-    expect((await ask('GET', '//v1/responses/', { ...upgrade, authorization: 'Bearer x' })).status).to.not.equal(404);
+    expect((await send('GET', '/V1/responses', upgrade)).status).to.equal(404);
+    expect((await send('GET', '//v1/responses/', { ...upgrade, authorization: 'Bearer x' })).status).to.not.equal(404);
   });
 
   const V1 = "The client's base URL is {gateway}/v1, or {gateway} where the client adds /v1 itself.";
@@ -136,7 +136,7 @@ describe('the path of a request to a gateway', () => {
     ['POST', '/api/core/echo/v1/v1/chat/completions', '/api/core/{provider}/chat/completions', OF_PROVIDER],
   ] as const)
     it(`E53: ${method} ${path} returns the base URL`, async () => {
-      const { status, code, message } = await ask(method, path);
+      const { status, code, message } = await send(method, path);
       expect([status, code]).to.deep.equal([404, path.startsWith('/v1beta/') ? 404 : 'unknown_url']);
       expect(message)
         .to.match(/^Unknown request URL: /)
@@ -145,15 +145,15 @@ describe('the path of a request to a gateway', () => {
     });
 
   it('E53: a base URL that ends at the models returns it with the methods of that path', async () => {
-    const { status, code, message } = await ask('POST', '/v1/models/v1/chat/completions');
+    const { status, code, message } = await send('POST', '/v1/models/v1/chat/completions');
     expect([status, code]).to.deep.equal([405, 'method_not_allowed']);
     expect(message).to.include('Use GET, HEAD.').and.to.include(`Did you mean /v1/chat/completions? ${V1}`);
-    expect((await ask('DELETE', '/v1/chat/completions')).message).to.not.include('Did you mean');
+    expect((await send('DELETE', '/v1/chat/completions')).message).to.not.include('Did you mean');
   });
 
   it('E53: a path unlike any route, or too long to be a mistake, gets no suggestion', async () => {
     for (const path of ['/v1/unknown', '/nothing', '/v1', '/sk-proj-1234567890abcdef', `${'/v1'.repeat(30)}/models`])
-      expect((await ask('POST', path)).message, path)
+      expect((await send('POST', path)).message, path)
         .to.include('Unknown request URL')
         .and.not.include('Did you mean');
   });

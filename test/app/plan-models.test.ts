@@ -24,7 +24,7 @@ describe('the models of a plan', () => {
   for (const stream of [false, true])
     it(`are the only ones that its accounts may call (E71, ${stream ? 'stream' : 'whole'})`, async () => {
       for (const vendor of Object.values(rig.vendors)) vendor.script(stream ? fineStream : fine);
-      const statusOf = async (model: string, user: string) => (await rig.ask(model, { stream }, keys[user])).status;
+      const statusOf = async (model: string, user: string) => (await rig.send(model, { stream }, keys[user])).status;
       expect(await statusOf('quick', 'ann'), 'an alias').to.equal(200);
       expect(await statusOf('b/small', 'ann'), 'a model of a provider').to.equal(200);
       expect(await statusOf('a/small', 'ann'), 'what an alias stands for').to.equal(403);
@@ -37,7 +37,7 @@ describe('the models of a plan', () => {
 
   it('are named in the refusal by the plan', async () => {
     const before = rig.countOf('a');
-    const { text } = await rig.ask('a/large', {}, keys['ann']);
+    const { text } = await rig.send('a/large', {}, keys['ann']);
     expect(text).to.include('model_not_allowed').and.include('The plan \\"free\\" does not include \\"a/large\\"');
     expect(rig.countOf('a')).to.equal(before);
   });

@@ -26,7 +26,7 @@ const SPY = pluginFile({
       async handler(ctx) { look('route', ctx); await null; look('route later', ctx); ctx.body = { user: ctx.state.principal.userId, session: ctx.state.session }; } });
     api.upgrade('/socket', async ({ request, recheck }) => {
       await recheck();
-      throw new GatewayError('invalid_request', 'checked anew ' + JSON.stringify([request.headers, request.rawHeaders, request.headersDistinct]));
+      throw new GatewayError('invalid_request', 'checked again ' + JSON.stringify([request.headers, request.rawHeaders, request.headersDistinct]));
     });
     api.route({ method: 'GET', path: '/seen', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen; } });`,
 });
@@ -75,8 +75,8 @@ describe('third-party plugins’ view of a request', () => {
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
       http.get(`${gateway.url}/socket`, { headers }, resolve).on('error', reject);
     });
-    const told = await text(response);
-    expect(told).to.include('checked anew').and.include('x-own').and.not.include(gateway.key);
+    const reported = await text(response);
+    expect(reported).to.include('checked again').and.include('x-own').and.not.include(gateway.key);
   });
 
   it('E63: has no credential in its own route, which knows the caller; header changes by middleware apply', async () => {

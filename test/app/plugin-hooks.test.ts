@@ -42,7 +42,7 @@ const start = (options: object): Promise<TestGateway> =>
   startGateway({ policies: { guard: { plugin: './guard.mjs', ...options } } }, { files: { 'guard.mjs': GUARD } });
 
 const WORDS = 'one two three four five';
-const ask = (gateway: TestGateway, user: string, rest: object = {}): Promise<Response> =>
+const send = (gateway: TestGateway, user: string, rest: object = {}): Promise<Response> =>
   gateway.post(CHAT, chatOf(WORDS, { user, ...rest }));
 
 /** Value of a metric of the guard. */
@@ -81,16 +81,16 @@ describe('the hooks of a failing plugin', () => {
     after(() => gateway?.stop());
 
     it('E32: a hook that hangs ends its call after the instance’s own time, not after thirty seconds', async () => {
-      const response = await ask(gateway, 'hang');
+      const response = await send(gateway, 'hang');
       expect(response.status).to.equal(500);
       expect(gateway.logText()).to.include('plugin \\"guard\\", hook \\"admit\\": did not finish within 50 ms');
     });
 
     it('E32: after five timeouts in a row calls fail immediately, which is logged; the plugin’s other hooks still run', async () => {
-      for (let at = 0; at < 5; at++) await (await ask(gateway, 'hang')).text();
+      for (let at = 0; at < 5; at++) await (await send(gateway, 'hang')).text();
       expect(await metricOf(gateway, 'skipped_total', 'admit')).to.be.at.least(0);
       const before = await metricOf(gateway, 'calls_total', 'admit');
-      expect((await ask(gateway, 'nothing')).status).to.equal(500);
+      expect((await send(gateway, 'nothing')).status).to.equal(500);
       expect(await metricOf(gateway, 'calls_total', 'admit')).to.equal(before);
       expect(await metricOf(gateway, 'skipped_total', 'admit')).to.be.at.least(1);
       expect(gateway.logText()).to.include('timed out repeatedly');
@@ -106,13 +106,13 @@ describe('the hooks of a failing plugin', () => {
       return response.status;
     };
     // No other caller is active: the hook is skipped only for the caller that made it hang.
-    const hanging = await Promise.all(Array.from({ length: 12 }, async () => (await ask(gateway, 'hang')).status));
+    const hanging = await Promise.all(Array.from({ length: 12 }, async () => (await send(gateway, 'hang')).status));
     expect(new Set(hanging)).to.deep.equal(new Set([500]));
-    expect((await ask(gateway, 'none')).status).to.equal(500);
-    expect([await others(), await others(), (await ask(gateway, 'none')).status]).to.deep.equal([200, 200, 200]);
+    expect((await send(gateway, 'none')).status).to.equal(500);
+    expect([await others(), await others(), (await send(gateway, 'none')).status]).to.deep.equal([200, 200, 200]);
     // Other callers succeed while the hook hangs for that caller.
     let isOver = false;
-    const again = Promise.all(Array.from({ length: 12 }, () => ask(gateway, 'hang'))).finally(() => {
+    const again = Promise.all(Array.from({ length: 12 }, () => send(gateway, 'hang'))).finally(() => {
       isOver = true;
     });
     while (!isOver) expect(await others()).to.equal(200);
@@ -130,7 +130,7 @@ describe('the hooks of a failing plugin', () => {
 
     for (const user of ['hang', 'bug', 'late bug'])
       it(`E32: a call continues after ${user}, and the log names plugin and hook`, async () => {
-        const response = await ask(gateway, user);
+        const response = await send(gateway, user);
         expect(response.status).to.equal(200);
         expect(await readText(response)).to.include('five');
         const line = gateway.logs.findLast(({ msg }) => msg === 'a admit hook failed');
@@ -140,21 +140,21 @@ describe('the hooks of a failing plugin', () => {
       });
 
     it('E32: a refusal stays a refusal', async () => {
-      const response = await ask(gateway, 'refuse');
+      const response = await send(gateway, 'refuse');
       expect(response.status).to.equal(400);
       expect(await response.text()).to.include('The guard says no.');
     });
 
     it('E32: a stream continues without a failed transform, with the text that it held back', async () => {
-      const text = await readText(await ask(gateway, 'stream bug', { stream: true }));
-      expect(text).to.equal(await readText(await ask(gateway, 'none', { stream: true })));
+      const text = await readText(await send(gateway, 'stream bug', { stream: true }));
+      expect(text).to.equal(await readText(await send(gateway, 'none', { stream: true })));
       expect(text).to.include(WORDS);
     });
 
     it('E32: after five timeouts in a row calls continue without it immediately', async () => {
-      for (let at = 0; at < 6; at++) expect((await ask(gateway, 'hang')).status).to.equal(200);
+      for (let at = 0; at < 6; at++) expect((await send(gateway, 'hang')).status).to.equal(200);
       const before = await metricOf(gateway, 'calls_total', 'admit');
-      expect((await ask(gateway, 'refuse')).status).to.equal(200);
+      expect((await send(gateway, 'refuse')).status).to.equal(200);
       expect(await metricOf(gateway, 'calls_total', 'admit')).to.equal(before);
       expect(await metricOf(gateway, 'skipped_total', 'admit')).to.be.at.least(1);
     });
@@ -191,7 +191,7 @@ describe('actions of plugins’ hooks', () => {
   for (const [user, status, hooks] of ACTED)
     it(`E44: ${hooks?.[0]?.action ?? 'nothing'} is in the record of the call, with and without a stream`, async () => {
       for (const stream of [false, true]) {
-        const response = await ask(gateway, user, { stream });
+        const response = await send(gateway, user, { stream });
         await response.text();
         expect(response.status).to.equal(status);
         expect(await hooksOf(gateway, response)).to.deep.equal(hooks);
@@ -217,9 +217,9 @@ describe('actions of plugins’ hooks', () => {
 
   it('E52: calls, failures and seconds of each hook are metrics by plugin and hook', async () => {
     const before = await metricOf(gateway, 'failures_total', 'admit');
-    await (await ask(gateway, 'bug')).text();
-    await (await ask(gateway, 'refuse')).text();
-    await (await ask(gateway, 'slow')).text();
+    await (await send(gateway, 'bug')).text();
+    await (await send(gateway, 'refuse')).text();
+    await (await send(gateway, 'slow')).text();
     expect(await metricOf(gateway, 'failures_total', 'admit')).to.equal(before + 1);
     expect(await metricOf(gateway, 'calls_total', 'admit')).to.be.at.least(3);
     expect(await metricOf(gateway, 'seconds_count', 'admit')).to.equal(1);
@@ -229,7 +229,7 @@ describe('actions of plugins’ hooks', () => {
 
   it('E52: operators see each hook’s actions in all processes, in the list of plugins', async () => {
     const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
-    await (await ask(gateway, 'bug')).text();
+    await (await send(gateway, 'bug')).text();
     const list = await gateway.get('/api/core/admin/plugins', { authorization: `Bearer ${key}` });
     const { data } = (await list.json()) as {
       data: readonly { name: string; hook_counts: readonly { hook: string; calls: number; failures: number }[] }[];
@@ -241,7 +241,7 @@ describe('actions of plugins’ hooks', () => {
   });
 
   it('E52: the error line of a call that failed by a plugin names plugin and hook, and so does its line in the access log', async () => {
-    const response = await ask(gateway, 'bug');
+    const response = await send(gateway, 'bug');
     await response.text();
     const request_id = response.headers.get('x-request-id');
     const line = gateway.logs.find((each) => each['msg'] === 'internal error' && each['request_id'] === request_id);
@@ -258,11 +258,11 @@ describe('actions of plugins’ hooks', () => {
       expect(response.status).to.equal(200);
       return ((await response.json()) as { readonly checks: Readonly<Record<string, string>> }).checks;
     };
-    await (await ask(gateway, 'none')).text();
+    await (await send(gateway, 'none')).text();
     expect(await checks()).not.to.have.property('plugins');
-    for (let at = 0; at < 10; at++) await (await ask(gateway, 'bug')).text();
+    for (let at = 0; at < 10; at++) await (await send(gateway, 'bug')).text();
     expect((await checks())['plugins']).to.equal('guard: its hook "admit" failed its last 10 calls');
-    await (await ask(gateway, 'none')).text();
+    await (await send(gateway, 'none')).text();
     expect(await checks()).not.to.have.property('plugins');
   });
 });

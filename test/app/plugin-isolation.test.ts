@@ -26,7 +26,7 @@ const FAILING: Readonly<Record<string, string>> = {
   'what another plugin has': pluginFile({
     setup: `api.route({ method: 'GET', path: '/livez', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler() {} });`,
   }),
-  'a schema that is none': pluginFile({
+  'an invalid schema': pluginFile({
     setup: `api.route({ method: 'POST', path: '/x', summary: 'x', auth: 'none', body: { type: 'nonsense' }, responses: { 200: 'x' }, handler() {} });`,
   }),
   'what is refused once all are there': pluginFile({ setup: `api.onRegistered(() => { throw new Error('no') });` }),

@@ -4,7 +4,7 @@ import { startGateway, type TestGateway, type TestGatewayOptions } from '../supp
 import { until } from '../support/wait.ts';
 
 const CHAT = '/v1/chat/completions';
-const ask = (rest: object = {}) => ({
+const requestOf = (rest: object = {}) => ({
   model: 'echo/echo',
   messages: [{ role: 'user', content: 'one two three' }],
   ...rest,
@@ -49,9 +49,9 @@ describe('plugins from files', () => {
   const INWARD = ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt'];
   const WHOLE = [...INWARD, 'receive', 'finish'];
   const LIVES: readonly (readonly [what: string, path: string, body: object, hooks: readonly string[]])[] = [
-    ['an answer', CHAT, ask(), WHOLE],
-    ['a stream', CHAT, ask({ stream: true }), [...INWARD, 'stream', 'finish']],
-    ['an answer by path', '/api/core/echo/chat/completions', ask({ model: 'echo' }), WHOLE],
+    ['an answer', CHAT, requestOf(), WHOLE],
+    ['a stream', CHAT, requestOf({ stream: true }), [...INWARD, 'stream', 'finish']],
+    ['an answer by path', '/api/core/echo/chat/completions', requestOf({ model: 'echo' }), WHOLE],
     ['embeddings', '/v1/embeddings', { model: 'echo/echo', input: 'x' }, WHOLE],
   ];
   for (const [what, path, body, hooks] of LIVES) {
@@ -79,9 +79,9 @@ describe('plugins from files', () => {
         api.hook('stream', () => ({ push: (chunk) => [{ ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, delta: choice.delta.content ? { ...choice.delta, content: choice.delta.content.toUpperCase() } : choice.delta })) }] }));`,
     });
     const client = gateway.openai();
-    const { choices } = await client.chat.completions.create(ask() as never);
+    const { choices } = await client.chat.completions.create(requestOf() as never);
     expect((choices as { message: { content: string } }[])[0]?.message.content).to.equal('CHANGED WORDS');
-    const text = await (await gateway.post(CHAT, ask({ stream: true }))).text();
+    const text = await (await gateway.post(CHAT, requestOf({ stream: true }))).text();
     expect(text).to.include('"CHANGED"').and.not.to.include('changed');
   });
 
@@ -90,7 +90,7 @@ describe('plugins from files', () => {
       guard: `api.hook('admit', (call) => { throw Object.assign(new Error('never seen'), { [Symbol.for('tollgate.GatewayError')]: true, code: 'permission_denied', status: 403, type: 'permission_error', headers: {}, toBody: (id) => ({ error: { message: 'Not today.', type: 'permission_error', code: 'permission_denied', param: null, request_id: id } }) }); });`,
     });
     for (const stream of [false, true]) {
-      const response = await gateway.post(CHAT, ask({ stream }));
+      const response = await gateway.post(CHAT, requestOf({ stream }));
       expect(response.status).to.equal(403);
       expect(((await response.json()) as ErrorBody).error).to.include({
         code: 'permission_denied',
@@ -154,7 +154,7 @@ describe('plugins from files', () => {
       crashing: `api.hook('prepare', () => { throw new TypeError('secret inner detail'); });`,
     });
     for (const stream of [false, true]) {
-      const response = await gateway.post(CHAT, ask({ stream }));
+      const response = await gateway.post(CHAT, requestOf({ stream }));
       const text = await response.text();
       expect(response.status).to.equal(500);
       expect(text).to.include('internal_error').and.not.to.include('inner detail').and.not.to.include('crashing');
@@ -166,7 +166,7 @@ describe('plugins from files', () => {
     gateway = await startWith({
       late: `api.hook('stream', () => { let n = 0; return { push(chunk) { n += 1; if (n === 3) throw new Error('third'); return [chunk]; } }; });`,
     });
-    const text = await (await gateway.post(CHAT, ask({ stream: true }))).text();
+    const text = await (await gateway.post(CHAT, requestOf({ stream: true }))).text();
     expect(text.match(/"error"/g)).to.have.length(1);
     expect(text).to.include('one').and.not.to.include('[DONE]').and.not.to.include('third');
   });
@@ -179,31 +179,31 @@ describe('plugins from files', () => {
         api.hook('receive', () => 5);`,
     });
     expect(await (await gateway.get('/config')).json()).to.deep.equal({ frozen: true, injected: null });
-    expect((await gateway.post(CHAT, ask())).status).to.equal(500);
-    expect((await gateway.post(CHAT, ask({ stream: true }))).status).to.equal(200);
+    expect((await gateway.post(CHAT, requestOf())).status).to.equal(500);
+    expect((await gateway.post(CHAT, requestOf({ stream: true }))).status).to.equal(200);
   });
 
   it('X08 cannot read a credential: hooks’ arguments contain none', async () => {
     gateway = await startWith({
       nosy: `
-        const told = [];
+        const received = [];
         const dump = (value) => { const seen = new Set(); return JSON.stringify(value, (key, child) => { if (typeof child === 'object' && child !== null) { if (seen.has(child)) return; seen.add(child); } return child instanceof Map ? [...child] : child; }); };
-        for (const name of ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt', 'receive', 'finish']) api.hook(name, (...args) => { told.push(dump(args)); });
-        api.route({ method: 'GET', path: '/told', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = told; } });`,
+        for (const name of ['admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'attempt', 'receive', 'finish']) api.hook(name, (...args) => { received.push(dump(args)); });
+        api.route({ method: 'GET', path: '/received', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = received; } });`,
     });
-    await (await gateway.post(CHAT, ask())).text();
-    const told = await (await gateway.get('/told')).text();
-    expect(told).to.include('one two three').and.not.to.include(gateway.key);
+    await (await gateway.post(CHAT, requestOf())).text();
+    const reported = await (await gateway.get('/received')).text();
+    expect(reported).to.include('one two three').and.not.to.include(gateway.key);
   });
 
-  const BAD_ANSWERS: readonly (readonly [what: string, handler: string])[] = [
+  const BAD_RESPONSES: readonly (readonly [what: string, handler: string])[] = [
     ['a header with a line break', `ctx.set('x-bad', 'a\\r\\nb: c')`],
     ['a header beyond Latin-1', `ctx.set('x-bad', '\\u{1f600}')`],
     ['an impossible status', `ctx.status = 99`],
     ['a thrown string', `throw 'text'`],
     ['a thrown nothing', `throw undefined`],
   ];
-  for (const [what, handler] of BAD_ANSWERS) {
+  for (const [what, handler] of BAD_RESPONSES) {
     it(`X09 that respond with ${what} cause a 500, and the connection continues`, async () => {
       gateway = await startWith({
         odd: `api.route({ method: 'GET', path: '/odd', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ${handler}; } });`,
@@ -225,7 +225,7 @@ describe('plugins from files', () => {
   it('close in reverse order, after the last response', async () => {
     const close = (name: string) => `api.onClose(() => { api.log.info({ closed: '${name}' }, 'closing'); });`;
     const started = await startWith({ a: close('a'), b: close('b') });
-    await (await started.post(CHAT, ask())).text();
+    await (await started.post(CHAT, requestOf())).text();
     await started.stop();
     const closed = started.logs.map((line) => line['closed']).filter(Boolean);
     expect(closed).to.deep.equal(['b', 'a']);

@@ -170,18 +170,18 @@ describe('a policy with visible verdicts', () => {
       it(`has them in a header of ${path}, on errors too${stream ? ', streamed' : ''}`, async () => {
         const method = stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
         const url = path.replace('{model}', `${model}${method}`);
-        const ask = async (content: string) => {
+        const send = async (content: string) => {
           const response = await rig.gateway.post(url, body(content, stream));
           await response.text();
           return [response.status, response.headers.get('x-tollgate-verdicts')] as const;
         };
-        const [status, verdicts = ''] = await ask('an apple, a date and an elder');
+        const [status, verdicts = ''] = await send('an apple, a date and an elder');
         expect(status).to.equal(200);
         expect(verdicts).to.include('shown prepare changed').and.include('trial prepare would_refuse');
         expect(verdicts).to.not.include('hidden');
         if (!stream) expect(verdicts).to.include('shown receive changed');
-        expect(await ask('an elder and a cherry')).to.deep.equal([400, 'judge prepare refused']);
-        const [, none] = await ask('an elder');
+        expect(await send('an elder and a cherry')).to.deep.equal([400, 'judge prepare refused']);
+        const [, none] = await send('an elder');
         expect(none ?? '').to.not.include('prepare');
       });
 

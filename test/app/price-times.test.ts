@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT } from '../support/vendors/bill-wires.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const HOUR_MS = 3_600_000;
 /** Prices of adjacent rows share one instant. */
@@ -15,7 +15,7 @@ describe('prices with dates and hours, over HTTP', () => {
   let gateway: TestGateway;
 
   before(async () => {
-    upstream = await startScriptedUpstream(answer(200, CHAT.whole({ usage: USAGE })));
+    upstream = await startScriptedUpstream(respondWith(200, CHAT.whole({ usage: USAGE })));
     const one = { input: 1, output: 1 };
     const two = { input: 2, output: 2 };
     const dear = { input: 1000, output: 1000 };
@@ -50,7 +50,7 @@ describe('prices with dates and hours, over HTTP', () => {
     await upstream?.close();
   });
 
-  const ask = (model: string) =>
+  const send = (model: string) =>
     gateway.post(CHAT.path, { ...CHAT.request, model: `local/${model}`, max_tokens: 2000, service_tier: 'default' });
 
   for (const [model, title, usd] of [
@@ -60,21 +60,21 @@ describe('prices with dates and hours, over HTTP', () => {
     ['long', 'the tier of a long prompt', 0.0022],
   ] as const)
     it(`${title} is charged (E17)`, async () => {
-      const response = await ask(model);
+      const response = await send(model);
       expect(response.status, await response.clone().text()).to.equal(200);
       expect(Number(response.headers.get('x-tollgate-cost-usd'))).to.equal(usd);
     });
 
   it('the reservation uses a higher price that starts while the call may run (E17)', async () => {
     const sent = upstream.requests.length;
-    expect((await ask('rising')).status).to.equal(402);
+    expect((await send('rising')).status).to.equal(402);
     expect(upstream.requests).to.have.length(sent);
   });
 
   for (const [title, prices, message] of [
     ['a gap', [{ input: 1, output: 1, from: '2026-12-01' }], 'leaves a gap: there is no price before 2026-12-01'],
     ['a row that is malformed', [{ input: 1, output: 1, hours: 'at night' }], 'hours'],
-    ['a date that is none', [{ input: 1, output: 1, until: '2026-13-01' }], 'until'],
+    ['an invalid date', [{ input: 1, output: 1, until: '2026-13-01' }], 'until'],
     ['a row without output', [{ input: 1 }], 'output'],
   ] as const)
     it(`${title} stops a start, with the reason (E17)`, async () => {

@@ -31,24 +31,24 @@ describe('the limits of a provider over all callers', () => {
       const rig = await start({ rpm: 2, wait: '0s' });
       for (const vendor of ['a', 'b']) rig.vendors[vendor]?.script(stream ? fineStream : fine);
       const ann = await newKey(rig, 'ann');
-      expect((await rig.ask('a/m', { stream })).status).to.equal(200);
-      expect((await rig.ask('a/m', { stream }, ann)).status).to.equal(200);
+      expect((await rig.send('a/m', { stream })).status).to.equal(200);
+      expect((await rig.send('a/m', { stream }, ann)).status).to.equal(200);
       const body = { model: 'a/m', messages: [{ role: 'user', content: 'hi' }], stream };
       const refused = await rig.gateway.post('/v1/chat/completions', body, await newKey(rig, 'bob'));
       expect(refused.status).to.equal(429);
       expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
       expect(await refused.text())
         .to.include('upstream_rate_limited')
-        .and.include('takes no more than 2 requests a minute of all callers together');
-      expect(await rig.ask('pair', { stream }, ann)).to.include({ status: 200, by: 'b', attempts: '1' });
+        .and.include('limit of 2 requests a minute for all callers together');
+      expect(await rig.send('pair', { stream }, ann)).to.include({ status: 200, by: 'b', attempts: '1' });
       expect(rig.countOf('a')).to.equal(2);
     });
 
   it('count tokens: reserved but unused ones are released', async () => {
     // Each call uses 60 tokens and reserves about 1,000.
     const rig = await start({ tpm: 1200, wait: '0s' });
-    for (let n = 0; n < 3; n++) expect((await rig.ask('a/m', { max_tokens: 1000 })).status, `call ${n}`).to.equal(200);
-    const refused = await rig.ask('a/m', { max_tokens: 1050 });
+    for (let n = 0; n < 3; n++) expect((await rig.send('a/m', { max_tokens: 1000 })).status, `call ${n}`).to.equal(200);
+    const refused = await rig.send('a/m', { max_tokens: 1050 });
     expect(refused).to.include({ status: 429 });
     expect(refused.text).to.include('1200 tokens a minute');
   });
@@ -62,12 +62,12 @@ describe('the limits of a provider over all callers', () => {
       await held;
       await wire.send(fine as Buffer);
     }, fine);
-    const ask = (content: string, key: Record<string, string>) =>
-      rig.ask('a/m', { messages: [{ role: 'user', content }] }, key);
-    const all = [ask('ann 1', ann)];
+    const send = (content: string, key: Record<string, string>) =>
+      rig.send('a/m', { messages: [{ role: 'user', content }] }, key);
+    const all = [send('ann 1', ann)];
     await rig.vendors['a']?.request(0);
     for (const [at, content] of ['ann 2', 'ann 3', 'bob 1'].entries()) {
-      all.push(ask(content, content.startsWith('ann') ? ann : bob));
+      all.push(send(content, content.startsWith('ann') ? ann : bob));
       await eventually(async () => expect(await waiting(rig)).to.equal(at + 1));
     }
     release();
@@ -87,12 +87,12 @@ describe('the limits of a provider over all callers', () => {
       await wire.send(fine as Buffer);
     }, fine);
     const body = { model: 'a/m', messages: [{ role: 'user', content: 'hi' }] };
-    const first = rig.ask('a/m');
+    const first = rig.send('a/m');
     await rig.vendors['a']?.request(0);
     const second = rig.gateway.post('/v1/chat/completions', body);
     await eventually(async () => expect(await waiting(rig)).to.equal(1));
-    expect(await rig.ask('a/m')).to.include({ status: 429 });
-    expect(await rig.ask('pair')).to.include({ status: 200, by: 'b' });
+    expect(await rig.send('a/m')).to.include({ status: 429 });
+    expect(await rig.send('pair')).to.include({ status: 200, by: 'b' });
     release();
     expect((await first).status).to.equal(200);
     expect(Number((await second).headers.get('x-tollgate-queued-ms'))).to.be.greaterThan(0);
@@ -118,10 +118,10 @@ describe('the limits of a provider over all callers', () => {
     await Promise.all(sent);
     await eventually(async () => expect(await waiting(rig)).to.equal(0));
     rig.vendors['b']?.script(hung);
-    const failed = rig.ask('pair');
+    const failed = rig.send('pair');
     await rig.vendors['b']?.request(0);
     // Its call continues at another provider and no longer occupies a place at this one.
-    expect(await rig.ask('a/m')).to.include({ status: 200, by: 'a' });
+    expect(await rig.send('a/m')).to.include({ status: 200, by: 'a' });
     rig.vendors['b']?.script(fine);
     await rig.stop();
     rigs.splice(0);
@@ -139,15 +139,15 @@ describe('two gateways on one store', () => {
     for (let n = 0; n < 2; n++) rigs.push(await open({ rpm: 3, wait: '0s' }, store));
     const [one, two] = rigs as [RoutingRig, RoutingRig];
     const headers = as(one.gateway.key);
-    const asked = [];
-    for (const rig of [one, two, one, two, one]) asked.push((await rig.ask('a/m', {}, headers)).status);
-    expect(asked).to.deep.equal([200, 200, 200, 429, 429]);
+    const requests = [];
+    for (const rig of [one, two, one, two, one]) requests.push((await rig.send('a/m', {}, headers)).status);
+    expect(requests).to.deep.equal([200, 200, 200, 429, 429]);
   });
 });
 
 describe('invalid limits of a provider', () => {
   for (const [what, providers, message] of [
-    ['name none', { nobody: { rpm: 1 } }, /is no provider/],
+    ['name none', { missing: { rpm: 1 } }, /is no provider/],
     ['wait longer than a hook may take', { a: { rpm: 1, wait: '1m' } }, /is over 25s/],
     ['limit nothing', { a: { wait: '1s' } }, /limits nothing/],
   ] as const)

@@ -40,13 +40,13 @@ describe('folders of the knowledge base with rules', () => {
       writeFileSync(path.join(documents, name), text);
     }
     vendor = await startModelServer([
-      { asked: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'find out about a runny nose' }] } },
-      { asked: 'report', reply: { summary: 'seen', confidence: 1 } },
-      { asked: 'result', reply: { answer: 'ok' } },
-      { asked: 'triage', reply: TRIAGE },
-      { asked: 'opinion', reply: { opinion: 'A cold.', considerations: [] } },
-      { asked: 'answer', reply: DRAFT },
-      { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+      { schema: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'find out about a runny nose' }] } },
+      { schema: 'report', reply: { summary: 'seen', confidence: 1 } },
+      { schema: 'result', reply: { answer: 'ok' } },
+      { schema: 'triage', reply: TRIAGE },
+      { schema: 'opinion', reply: { opinion: 'A cold.', considerations: [] } },
+      { schema: 'answer', reply: DRAFT },
+      { schema: 'verdict', reply: { verdict: 'pass', reasons: [] } },
     ]);
     const clerk = { when: 'all', instructions: 'Answer from the handbook.', tools: ['rag'] };
     gateway = await startGateway({
@@ -167,7 +167,7 @@ describe('folders of the knowledge base with rules', () => {
       { secret: { everybody: true, users: ['ann'] } },
       /access\.secret: combines everybody with users/,
     ],
-    ['nobody', { secret: {} }, /agents\.rag\.access\.secret/],
+    ['missing', { secret: {} }, /agents\.rag\.access\.secret/],
     ['an empty list', { secret: { users: [] } }, /agents\.rag\.access\.secret\.users/],
     ['a misspelt list', { secret: { user: ['ann'] } }, /agents\.rag\.access\.secret/],
     ['a way out', { '../x': { users: ['ann'] } }, /access\["..\/x"\]: is not a path of a subfolder/],

@@ -116,7 +116,7 @@ describe('the knowledge base over HTTP', () => {
     const documents = await write({ 'refunds.md': REFUNDS, 'parking.md': PARKING });
     await start({ folder: documents });
     await lookUntil('?q=bakery', 'the folder is indexed', found);
-    await writeFile(path.join(documents, 'parking.md'), 'Visitors park beside the station.');
+    await writeFile(path.join(documents, 'parking.md'), 'Visitors park next to the station.');
     await lookUntil('?q=station', 'the change is indexed', found);
     expect((await look('?q=bakery')).body.data).to.deep.equal([]);
     await rm(path.join(documents, 'parking.md'));
@@ -168,10 +168,10 @@ describe('the knowledge base over HTTP', () => {
     const second = await startGateway({ store, agents: { rag: { folder: documents, watch: '50ms' } } });
     try {
       const get = second.get;
-      const beside = { ...second, get: (where: string) => get(where, { authorization: `Bearer ${first.key}` }) };
+      const parallel = { ...second, get: (where: string) => get(where, { authorization: `Bearer ${first.key}` }) };
       await writeFile(path.join(documents, 'parking.md'), PARKING);
       await lookUntil('?q=bakery', 'the first one has the new file', found, first);
-      await lookUntil('?q=bakery', 'the second one has the new file', found, beside);
+      await lookUntil('?q=bakery', 'the second one has the new file', found, parallel);
       const changes = [first, second]
         .flatMap(({ logs }) => logs)
         .filter(({ msg }) => msg === 'knowledge base indexed')
@@ -204,9 +204,9 @@ describe('the knowledge base over HTTP', () => {
 
   it('offers passages to a team, as the tool rag', async () => {
     vendor = await startModelServer([
-      { asked: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'find the rule on customs duty' }] } },
-      { asked: 'report', reply: { summary: 'Duty stays with the buyer [refunds.md#1].', confidence: 1 } },
-      { asked: 'result', user: '[refunds.md#1]', reply: { answer: 'No [refunds.md#1].' } },
+      { schema: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'find the rule on customs duty' }] } },
+      { schema: 'report', reply: { summary: 'Duty stays with the buyer [refunds.md#1].', confidence: 1 } },
+      { schema: 'result', user: '[refunds.md#1]', reply: { answer: 'No [refunds.md#1].' } },
     ]);
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     const clerk = { when: 'rules of the shop', instructions: 'Answer from the handbook.', tools: ['rag'] };
@@ -242,12 +242,12 @@ describe('the knowledge base over HTTP', () => {
     };
     vendor = await startModelServer([
       {
-        asked: 'triage',
+        schema: 'triage',
         reply: { urgency: 'routine', complexity: 'simple', specialties: ['general'], language: 'en', red_flags: [] },
       },
-      { asked: 'opinion', reply: { opinion: 'A cold.', considerations: [] } },
-      { asked: 'answer', reply: draft },
-      { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+      { schema: 'opinion', reply: { opinion: 'A cold.', considerations: [] } },
+      { schema: 'answer', reply: draft },
+      { schema: 'verdict', reply: { verdict: 'pass', reasons: [] } },
     ]);
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     const documents = await write({ 'colds.md': '# Colds\n\nA runny nose passes within ten days.' });
@@ -278,9 +278,9 @@ describe('the knowledge base over HTTP', () => {
       api.agent({ name: 'rag', when: '', async run() { return { summary: 'theirs', data }; } });
     } };`;
     vendor = await startModelServer([
-      { asked: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'look' }] } },
-      { asked: 'report', user: 'theirs', reply: { summary: 'seen', confidence: 1 } },
-      { asked: 'result', user: 'seen', reply: { answer: 'ok' } },
+      { schema: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'look' }] } },
+      { schema: 'report', user: 'theirs', reply: { summary: 'seen', confidence: 1 } },
+      { schema: 'result', user: 'seen', reply: { answer: 'ok' } },
     ]);
     const scripted = { plugin: 'openai-compatible', baseUrl: vendor.url, apiKey: 'k', models: ['*'] };
     gateway = await startGateway(

@@ -4,7 +4,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';
 import { CHAT, type Json, MESSAGES, RESPONSES } from '../support/vendors/bill-wires.ts';
 import { ADMIN_KEY, type BillingVendor, type Served, startBillingVendor } from '../support/vendors/billing-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 import { anthropic, openai } from './vendor-bills.ts';
 
@@ -24,6 +24,7 @@ describe('the bill of a vendor for calls through a gateway', () => {
     const at = { baseUrl: upstream.url, apiKey: 'k' };
     const access = { baseUrl: vendor.url, adminKey: ADMIN_KEY };
     gateway = await startGateway({
+      store: 'sqlite:./data',
       providers: { openai: at, anthropic: at },
       policies: { reconcile: { openai: access, anthropic: access } },
     });
@@ -35,7 +36,7 @@ describe('the bill of a vendor for calls through a gateway', () => {
 
   /** Makes a call; returns the day of its record. */
   const call = async (wire: typeof CHAT, model: string, said: Json): Promise<string> => {
-    upstream.script(answer(200, wire.whole(said)));
+    upstream.script(respondWith(200, wire.whole(said)));
     const response = await gateway.post(wire.path, { ...wire.request, model });
     expect(response.status, await response.text()).to.equal(200);
     return eventually(async () => {

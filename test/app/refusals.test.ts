@@ -20,7 +20,7 @@ describe('the audit log of refusals', () => {
   });
   afterEach(() => operator.gateway.stop());
 
-  const ask = async (path: string, bearer: string, method = 'GET'): Promise<number> => {
+  const send = async (path: string, bearer: string, method = 'GET'): Promise<number> => {
     const headers = { authorization: `Bearer ${bearer}`, origin: operator.gateway.url };
     const response = await fetch(operator.gateway.url + path, { method, headers });
     await response.text();
@@ -38,7 +38,7 @@ describe('the audit log of refusals', () => {
     const { gateway } = operator;
     const words = ['keys', 'create', '--user', 'eve', '--scope', 'usage:read'];
     const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
-    expect(await ask(`${ADMIN}/keys/x/revoke`, key, 'POST')).to.equal(403);
+    expect(await send(`${ADMIN}/keys/x/revoke`, key, 'POST')).to.equal(403);
     const [entry] = await entries(1);
     expect(entry).to.deep.include({ action: 'admin.refused', subject: `POST ${ADMIN}/keys/:id/revoke` });
     expect(entry?.actor).to.include({ via: 'api', user_id: 'eve', address: '127.0.0.1' });
@@ -48,8 +48,8 @@ describe('the audit log of refusals', () => {
 
   it('contains wrong keys, also at the metrics, without any of their characters', async () => {
     const wrong = `${operator.key.slice(0, -3)}xyz`;
-    expect(await ask(`${ADMIN}/keys`, wrong)).to.equal(401);
-    expect(await ask('/metrics', operator.gateway.key)).to.equal(403);
+    expect(await send(`${ADMIN}/keys`, wrong)).to.equal(401);
+    expect(await send('/metrics', operator.gateway.key)).to.equal(403);
     const found = await entries(2);
     expect(found.map(({ subject, after }) => [subject, after['code']])).to.have.deep.members([
       ['GET /metrics', 'permission_denied'],
@@ -60,7 +60,7 @@ describe('the audit log of refusals', () => {
 
   it('contains refused sign-ins at the console, by key and by link', async () => {
     const { gateway } = operator;
-    expect(await ask(`${ADMIN}/console/session`, 'tg_nothing', 'POST')).to.equal(401);
+    expect(await send(`${ADMIN}/console/session`, 'tg_nothing', 'POST')).to.equal(401);
     const headers = { origin: gateway.url, 'content-type': 'application/json' };
     const body = JSON.stringify({ token: 'x'.repeat(43) });
     expect((await fetch(`${gateway.url}${ADMIN}/console/link`, { method: 'POST', headers, body })).status).to.equal(
@@ -76,12 +76,12 @@ describe('the audit log of refusals', () => {
   it('does not contain requests without a credential, nor calls', async () => {
     await (await fetch(`${operator.gateway.url}${ADMIN}/keys`)).text();
     expect((await operator.chat('tg_nothing')).status).to.equal(401);
-    expect(await ask(`${ADMIN}/keys`, operator.gateway.key)).to.equal(403);
+    expect(await send(`${ADMIN}/keys`, operator.gateway.key)).to.equal(403);
     await entries(1);
   });
 
   it('is not filled by repeated attempts', async () => {
-    for (let n = 0; n < 200; n += 1) await ask(`${ADMIN}/keys`, operator.gateway.key);
+    for (let n = 0; n < 200; n += 1) await send(`${ADMIN}/keys`, operator.gateway.key);
     await entries(1);
   });
 });

@@ -12,10 +12,10 @@ import { describeWith, freePort, type TestServer } from '../support/processes/se
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
   type RecordedRequest,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -38,10 +38,10 @@ interface Made {
 }
 
 /** Vendor script: JSON after a short delay, streams in ten parts. */
-async function answerSlowly(wire: Wire): Promise<void> {
+async function respondSlowly(wire: Wire): Promise<void> {
   const { stream } = wire.request.json() as { stream?: boolean };
   await wire.pause(100);
-  if (!stream) return wire.send(answer(200, completion('whole')));
+  if (!stream) return wire.send(respondWith(200, completion('whole')));
   await wire.send(SSE_HEAD);
   for (let part = 0; part < 10; part += 1) {
     await wire.send(chunk(`data: ${delta(`part ${part}`, part === 9 ? 'stop' : null)}\n\n`));
@@ -78,7 +78,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
 
       before(async function () {
         this.timeout(600_000);
-        [redis, vendor] = await Promise.all([startRedisServer(), startScriptedUpstream(answerSlowly)]);
+        [redis, vendor] = await Promise.all([startRedisServer(), startScriptedUpstream(respondSlowly)]);
         installation = await installGateway({
           server: {
             port: `\${PORT:-0}`,

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
+import { type FailureRig, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
 import { pluginFile, readText } from '../support/plugins/plugin-file.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };
 const STREAM = [delta('in '), delta('pieces'), delta('', 'stop', { usage: USAGE }), '[DONE]'];
 const CHAT = '/v1/chat/completions';
 
 describe('the response cache', () => {
-  let rig: FaultRig;
+  let rig: FailureRig;
   let words = 0;
 
   const start = async (
@@ -17,7 +17,7 @@ describe('the response cache', () => {
     more: Record<string, unknown> = {},
     files: Record<string, string> = {},
   ) => {
-    rig = await startFaultRig({ ...(responseCache && { responseCache }), ...more }, { files });
+    rig = await startFailureRig({ ...(responseCache && { responseCache }), ...more }, { files });
   };
   /** A request that was never sent before. */
   const fresh = (rest: object = {}) => {
@@ -49,7 +49,7 @@ describe('the response cache', () => {
       const [greedy, other] = await Promise.all(
         ['greedy', 'other'].map(async (account) => ({ authorization: `Bearer ${await makeKey(account)}` })),
       );
-      rig.vendor.script(answer(200, completion('x'.repeat(2000))));
+      rig.vendor.script(respondWith(200, completion('x'.repeat(2000))));
       const hit = async (body: object, key = greedy) => (await send(body, key)).cache === 'hit';
       const own = fresh();
       await send(own, other);
@@ -67,7 +67,7 @@ describe('the response cache', () => {
 
     it('replays the response to the same request, free of charge, and reports the saved amount', async () => {
       const mark = await rig.mark();
-      rig.vendor.script(answer(200, completion('the answer')));
+      rig.vendor.script(respondWith(200, completion('the answer')));
       const body = fresh();
       expect(await send(body)).to.include({ status: 200, cache: null, text: 'the answer' });
       const seen = rig.vendor.requests.length;
@@ -90,10 +90,10 @@ describe('the response cache', () => {
 
     it('G92: never replays another user’s response, nor one to a merely similar text', async () => {
       const [first, second] = [await keyOf('first'), await keyOf('second')];
-      rig.vendor.script(answer(200, completion('for the first')));
+      rig.vendor.script(respondWith(200, completion('for the first')));
       const body = fresh();
       await send(body, { authorization: `Bearer ${first}` });
-      rig.vendor.script(answer(200, completion('for the second')));
+      rig.vendor.script(respondWith(200, completion('for the second')));
       const theirs = await send(body, { authorization: `Bearer ${second}` });
       expect(theirs).to.include({ cache: null, text: 'for the second' });
       expect(await send(body, { authorization: `Bearer ${first}` })).to.include({
@@ -105,7 +105,7 @@ describe('the response cache', () => {
     });
 
     it('G93: replays a JSON response as a stream, and a stream as JSON', async () => {
-      rig.vendor.script(answer(200, completion('kept whole')));
+      rig.vendor.script(respondWith(200, completion('kept whole')));
       const whole = fresh();
       const first = await send(whole);
       const streamed = await send({ ...whole, stream: true, stream_options: { include_usage: true } });
@@ -155,7 +155,7 @@ describe('the response cache', () => {
       ['another limit of output', { max_completion_tokens: 7 }],
     ] as const)
       it(`treats a request with ${title} as another one`, async () => {
-        rig.vendor.script(answer(200, completion()));
+        rig.vendor.script(respondWith(200, completion()));
         const body = fresh();
         await send(body);
         expect((await send({ ...body, ...rest })).cache).to.equal(null);
@@ -164,12 +164,12 @@ describe('the response cache', () => {
 
     it('neither replays nor stores for cache-control: no-store, and gets a new response for no-cache', async () => {
       const noStore = { 'cache-control': 'no-store' };
-      rig.vendor.script(answer(200, completion('one')));
+      rig.vendor.script(respondWith(200, completion('one')));
       const body = fresh();
       await send(body, noStore);
-      rig.vendor.script(answer(200, completion('two')));
+      rig.vendor.script(respondWith(200, completion('two')));
       expect(await send(body)).to.include({ cache: null, text: 'two' });
-      rig.vendor.script(answer(200, completion('three')));
+      rig.vendor.script(respondWith(200, completion('three')));
       expect(await send(body, noStore)).to.include({ cache: null, text: 'three' });
       expect(await send(body)).to.include({ cache: 'hit', text: 'two' });
       expect(await send(body, { 'cache-control': 'no-cache' })).to.include({ cache: null, text: 'three' });
@@ -177,22 +177,22 @@ describe('the response cache', () => {
     });
 
     const finish = (finish_reason: string) =>
-      answer(
+      respondWith(
         200,
         completion('cut', { choices: [{ index: 0, message: { role: 'assistant', content: 'cut' }, finish_reason }] }),
       );
     for (const [title, script, stream] of [
       ['was cut at its limit', finish('length'), false],
       ['was filtered', finish('content_filter'), false],
-      ['has no text', answer(200, completion('')), false],
-      ['is an error', answer(500, { error: { message: 'no' } }), false],
+      ['has no text', respondWith(200, completion('')), false],
+      ['is an error', respondWith(500, { error: { message: 'no' } }), false],
       ['broke off as a stream', events([delta('so far')], (wire) => wire.reset()), true],
     ] as const)
       it(`does not store a response that ${title}`, async () => {
         rig.vendor.script(script);
         const body = fresh({ stream });
         await send(body);
-        rig.vendor.script(stream ? events(STREAM) : answer(200, completion('fine')));
+        rig.vendor.script(stream ? events(STREAM) : respondWith(200, completion('fine')));
         expect(await send(body)).to.include({ status: 200, cache: null });
       });
   });
@@ -202,7 +202,7 @@ describe('the response cache', () => {
 
     it('is disabled without its section', async () => {
       await start(undefined);
-      rig.vendor.script(answer(200, completion()));
+      rig.vendor.script(respondWith(200, completion()));
       const body = fresh();
       await send(body);
       expect((await send(body)).cache).to.equal(null);
@@ -210,7 +210,7 @@ describe('the response cache', () => {
 
     it('replays for everyone who may use the model if so configured', async () => {
       await start({ sharedBy: 'everyone' });
-      rig.vendor.script(answer(200, completion('shared')));
+      rig.vendor.script(respondWith(200, completion('shared')));
       const body = fresh();
       await send(body);
       const other = await keyOf('somebody-else');
@@ -219,7 +219,7 @@ describe('the response cache', () => {
 
     it('stores only responses to repeatable requests with requests: deterministic', async () => {
       await start({ requests: 'deterministic' });
-      rig.vendor.script(answer(200, completion()));
+      rig.vendor.script(respondWith(200, completion()));
       for (const [rest, cache] of [
         [{}, null],
         [{ temperature: 0.7 }, null],
@@ -234,11 +234,11 @@ describe('the response cache', () => {
 
     it('does not store a response larger than maxResponse, and evicts the oldest beyond maxSize', async () => {
       await start({ maxResponse: '2kb', maxSize: '3kb' });
-      rig.vendor.script(answer(200, completion('x'.repeat(3000))));
+      rig.vendor.script(respondWith(200, completion('x'.repeat(3000))));
       const large = fresh();
       await send(large);
       expect((await send(large)).cache).to.equal(null);
-      rig.vendor.script(answer(200, completion('y'.repeat(1000))));
+      rig.vendor.script(respondWith(200, completion('y'.repeat(1000))));
       const all = [fresh(), fresh(), fresh()];
       for (const body of all) await send(body);
       expect((await send(all[2] ?? {})).cache).to.equal('hit');
@@ -253,7 +253,7 @@ describe('the response cache', () => {
           api.hook('receive', (call, response) => { n += 1; return { ...response, choices: response.choices.map((choice) => ({ ...choice, message: { ...choice.message, content: choice.message.content + ' masked ' + n } })) }; });`,
       });
       await start({}, { policies: { masks: { plugin: './masks.mjs' } } }, { 'masks.mjs': masks });
-      rig.vendor.script(answer(200, completion('said')));
+      rig.vendor.script(respondWith(200, completion('said')));
       const body = fresh();
       expect((await send(body)).text).to.equal('said masked 1');
       expect(await send(body)).to.include({ cache: 'hit', text: 'said masked 2' });

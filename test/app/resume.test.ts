@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { openResponses } from '../support/clients/responses-client.ts';
-import { type FaultForm, formsOf, type Heard } from '../support/gateways/fault-forms.ts';
+import { type FailureForm, formsOf, type Heard } from '../support/gateways/failure-forms.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, framesOf, pluginFile } from '../support/plugins/plugin-file.ts';
 import { delta, events, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
@@ -64,7 +64,7 @@ const cutAt =
     else wire.reset();
   };
 
-interface Asked {
+interface Reply {
   readonly messages: readonly {
     readonly role: string;
     readonly content: string | readonly { readonly text: string }[];
@@ -74,7 +74,7 @@ interface Asked {
 
 /** Response prefix in a request; undefined if the request has none. */
 function begunIn(request: RecordedRequest): string | undefined {
-  const last = (request.json() as Asked).messages.at(-1);
+  const last = (request.json() as Reply).messages.at(-1);
   if (last?.role !== 'assistant') return undefined;
   return typeof last.content === 'string' ? last.content : last.content.map(({ text }) => text).join('');
 }
@@ -163,24 +163,24 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
     let n = 0;
     return () => `plain${n++}`;
   })();
-  const ask = async (model: string, rest: object = {}): Promise<{ text: string; frames: readonly Frame[] }> => {
+  const send = async (model: string, rest: object = {}): Promise<{ text: string; frames: readonly Frame[] }> => {
     const body = { model, stream: true, messages: PROMPT, max_tokens: 50, ...rest };
     const text = await (await gateway.post(CHAT, body)).text();
     return { text, frames: framesOf(text) as unknown as readonly Frame[] };
   };
-  const hear = async (form: FaultForm, model: string): Promise<Heard> => {
+  const hear = async (form: FailureForm, model: string): Promise<Heard> => {
     const response = await gateway.post(form.path, form.body({ model, max_tokens: 50, messages: PROMPT }));
     const text = await response.text();
     const frames = text.split('\n\n').flatMap((frame) => (frame.startsWith('data: ') ? [frame.slice(6)] : []));
     return { status: response.status, headers: Object.fromEntries(response.headers), text, frames, whole: true };
   };
   const sentSecond = (): readonly RecordedRequest[] => second.requests.slice(used);
-  const bodyOf = (nth: number) => sentSecond()[nth]?.json() as Asked | undefined;
+  const bodyOf = (nth: number) => sentSecond()[nth]?.json() as Reply | undefined;
 
   it('is one stream with the complete text, wherever it is interrupted', async () => {
     first.script((wire) => cutAt(RECORDED, Number(/"model":"m(\d+)"/.exec(wire.request.body.toString())?.[1]))(wire));
     const check = async (at: number): Promise<void> => {
-      const { text, frames } = await ask(`byte${at}`);
+      const { text, frames } = await send(`byte${at}`);
       const where = `after ${at} bytes: ${text}`;
       expect(wordsOf(frames), where).to.equal(FULL);
       expect(new Set(frames.map(({ id }) => id)).size, where).to.equal(1);
@@ -229,7 +229,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
 
   it('passes the transforms of plugins as one stream, and the next vendor gets the first one’s text', async () => {
     first.script(says('Grü'));
-    const { text, frames } = await ask('loud0');
+    const { text, frames } = await send('loud0');
     expect(wordsOf(frames), text).to.equal(`${FULL.toUpperCase()} (${FULL.length})`);
     expect(begunIn(sentSecond()[0] as RecordedRequest)).to.equal('Grü');
   });
@@ -255,7 +255,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
         used = second.requests.length;
         first.script(says(...BITS.slice(0, n + 1)));
         second.script(goesOn(wire, wire === 'mistral'));
-        const { text, frames } = await ask(`${wire}${n}`);
+        const { text, frames } = await send(`${wire}${n}`);
         expect(wordsOf(frames), text).to.equal(FULL);
         const begun = BITS.slice(0, n + 1).join('');
         const [request] = sentSecond();
@@ -266,7 +266,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
 
   it('continues at DeepSeek’s beta, and at servers that need a flag', async () => {
     first.script(says(BITS[0] ?? ''));
-    for (const model of ['deepseek0', 'vllm0']) expect(wordsOf((await ask(model)).frames)).to.equal(FULL);
+    for (const model of ['deepseek0', 'vllm0']) expect(wordsOf((await send(model)).frames)).to.equal(FULL);
     const [atDeepSeek, atVllm] = sentSecond();
     expect(atDeepSeek?.path).to.equal('/beta/chat/completions');
     expect(bodyOf(0)?.messages.at(-1)).to.include({ role: 'assistant', content: BITS[0], prefix: true });
@@ -277,7 +277,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
     const before = (await settledBooks(gateway.url, gateway.key)).spent;
     first.script(says('Grüße,\n\n'));
     const model = plain();
-    const { text, frames } = await ask(model, { stream_options: { include_usage: true } });
+    const { text, frames } = await send(model, { stream_options: { include_usage: true } });
     expect(text).to.match(/\n\n: stream interrupted; resumed by second\/p\d+\n\n/);
     const { id = '', usage } = frames.at(-1) ?? {};
     // The first vendor's prompt and output are estimated; the second vendor reported its usage.
@@ -300,7 +300,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
   it('is resumed again when the second one is interrupted too', async () => {
     first.script(says('Grü'));
     second.script(says('ße,\n\n'));
-    const { text, frames } = await ask('three0');
+    const { text, frames } = await send('three0');
     expect(wordsOf(frames), text).to.equal(FULL);
     expect(text.match(/^: stream interrupted/gm)).to.have.lengthOf(2);
     expect(third.requests.at(-1) && begunIn(third.requests.at(-1) as RecordedRequest)).to.equal('Grüße,\n\n');
@@ -309,7 +309,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
   it('is resumed at a third vendor when the second refuses', async () => {
     first.script(says('Grü'));
     second.script('HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n');
-    const { text, frames } = await ask('three1');
+    const { text, frames } = await send('three1');
     expect(wordsOf(frames), text).to.equal(FULL);
   });
 
@@ -317,7 +317,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
     const long = 'These words are longer than any chance. ';
     first.script(says(long));
     second.script(says(long, 'And more.'));
-    const { text, frames } = await ask(plain());
+    const { text, frames } = await send(plain());
     expect(wordsOf(frames)).to.equal(long);
     expect(frames.at(-1)?.error?.code, text).to.equal('provider_unavailable');
   });
@@ -341,7 +341,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
   ] as const)
     it(`is not resumed ${what}: the error ends it`, async () => {
       first.script(script);
-      const { text, frames } = await ask(model || plain(), rest);
+      const { text, frames } = await send(model || plain(), rest);
       expect(frames.at(-1)?.error?.code, text).to.equal('provider_unavailable');
       expect(sentSecond()).to.have.lengthOf(0);
       expect((await settledBooks(gateway.url, gateway.key)).held).to.equal(0);

@@ -22,7 +22,7 @@ describe('a retry', () => {
 
   for (const [title, first, headers, status, attempts] of [
     ['is made after a 429', refusal(429), {}, 200, '2'],
-    ['is made after a 429, not sooner than told', refusal(429, { 'retry-after-ms': '300' }), {}, 200, '2'],
+    ['is made after a 429, not before its retry-after', refusal(429, { 'retry-after-ms': '300' }), {}, 200, '2'],
     ['is made after a 503', refusal(503), {}, 200, '2'],
     ['is made after a 529', refusal(529), {}, 200, '2'],
     ['is made once', [refusal(503), refusal(503), fine], {}, 503, '2'],
@@ -35,12 +35,12 @@ describe('a retry', () => {
     it(`${title}`, async () => {
       rig.vendors['d']?.script(...[first].flat(), fine);
       const before = rig.countOf('d');
-      const asked = await rig.ask(`d/${title}`, {}, headers);
-      expect(asked.status, asked.text).to.equal(status);
+      const response = await rig.send(`d/${title}`, {}, headers);
+      expect(response.status, response.text).to.equal(status);
       expect(String(rig.countOf('d') - before)).to.equal(attempts);
-      if (status === 200) expect(asked.attempts).to.equal(attempts);
-      else expect(asked.shouldRetry, 'the caller’s SDK may try').to.equal(null);
-      if (title.includes('sooner')) expect(asked.ms).to.be.at.least(300);
+      if (status === 200) expect(response.attempts).to.equal(attempts);
+      else expect(response.shouldRetry, 'the caller’s SDK may try').to.equal(null);
+      if (title.includes('sooner')) expect(response.ms).to.be.at.least(300);
     });
 
   for (const [title, headers, status] of [
@@ -55,34 +55,34 @@ describe('a retry', () => {
         return wire.request.nth === 0 && broken > 1 ? wire.send(fine) : wire.reset();
       };
       rig.vendors['d']?.script(script);
-      expect((await rig.ask(`d/${title}`, {}, headers)).status).to.equal(status);
+      expect((await rig.send(`d/${title}`, {}, headers)).status).to.equal(status);
     });
 
   it('is made of a stream before its first byte', async () => {
     rig.vendors['d']?.script(refusal(503), fine);
-    const asked = await rig.ask('d/stream', { stream: true });
-    expect(asked.text).to.include('fine').and.include('[DONE]');
-    expect(asked.attempts).to.equal('2');
+    const response = await rig.send('d/stream', { stream: true });
+    expect(response.text).to.include('fine').and.include('[DONE]');
+    expect(response.attempts).to.equal('2');
   });
 
   it('goes to another target if there is one', async () => {
     rig.vendors['a']?.script(refusal(503), fine);
     const before = rig.countOf('a');
-    expect(await rig.ask('pair')).to.include({ status: 200, by: 'b', attempts: '2' });
+    expect(await rig.send('pair')).to.include({ status: 200, by: 'b', attempts: '2' });
     expect(rig.countOf('a') - before).to.equal(1);
   });
 
   it('without success is reported by a vendor’s error, not by the key that the next one lacks', async () => {
     rig.vendors['a']?.script(refusal(500));
-    const { text } = await rig.ask('keyless');
+    const { text } = await rig.send('keyless');
     expect(text).to.include('provider_unavailable').and.not.include('provider_not_configured');
   });
 
   it('without success is reported to the caller’s SDK after as many attempts as it would make itself', async () => {
     for (const name of ['a', 'b', 'd']) rig.vendors[name]?.script(refusal(500));
-    expect(await rig.ask('three')).to.include({ status: 503, shouldRetry: 'false' });
+    expect(await rig.send('three')).to.include({ status: 503, shouldRetry: 'false' });
     rig.vendors['d']?.script(refusal(500));
-    expect(await rig.ask('d/alone')).to.include({ status: 503, shouldRetry: null });
+    expect(await rig.send('d/alone')).to.include({ status: 503, shouldRetry: null });
   });
 
   it('is made for at most three concurrent calls, when few are live', async () => {
@@ -99,9 +99,9 @@ describe('a retry', () => {
       await wire.send(first > 8 ? fine : refusal(503));
     });
     const before = rig.countOf('d');
-    const asked = await Promise.all(Array.from({ length: 8 }, () => rig.ask('d/crowd')));
+    const requests = await Promise.all(Array.from({ length: 8 }, () => rig.send('d/crowd')));
     expect(rig.countOf('d') - before, 'eight calls and three retries').to.equal(11);
-    expect(asked.filter(({ status }) => status === 503).length).to.be.at.least(5);
+    expect(requests.filter(({ status }) => status === 503).length).to.be.at.least(5);
   });
 
   it('is charged once', async () => {
@@ -109,7 +109,7 @@ describe('a retry', () => {
       Number(((await (await rig.gateway.get('/api/core/balance')).json()) as { spent: string }).spent);
     const before = await spent();
     rig.vendors['d']?.script(refusal(503), fine);
-    expect((await rig.ask('d/money')).attempts).to.equal('2');
+    expect((await rig.send('d/money')).attempts).to.equal('2');
     const { eventually } = await import('../support/wait.ts');
     await eventually(async () => expect((await spent()) - before).to.be.closeTo(0.00007, 1e-9));
   });

@@ -30,9 +30,9 @@ describe('the metrics of routing, the store and money', () => {
       await wire.send(chunk(`data: ${delta('two', 'stop', { usage })}\n\ndata: [DONE]\n\n`));
       await wire.send(LAST_CHUNK);
     });
-    expect((await rig.ask('a/streamed', { stream: true })).status).to.equal(200);
+    expect((await rig.send('a/streamed', { stream: true })).status).to.equal(200);
     rig.vendors['a']?.script(fine);
-    await rig.ask('a/whole');
+    await rig.send('a/whole');
     await eventually(async () => {
       const text = await scrape();
       const of = 'provider="a",model="streamed"';
@@ -47,15 +47,15 @@ describe('the metrics of routing, the store and money', () => {
   it('include hedged requests by outcome', async () => {
     const of = (result: string) => `tollgate_hedges_total{provider="d",model="quick",result="${result}"}`;
     rig.vendors['c']?.script(hung);
-    expect((await rig.ask('quick')).by).to.equal('d');
+    expect((await rig.send('quick')).by).to.equal('d');
     rig.vendors['d']?.script(refusal(500));
-    const asked = rig.vendors['d']?.request(rig.vendors['d'].requests.length);
+    const request = rig.vendors['d']?.request(rig.vendors['d'].requests.length);
     rig.vendors['c']?.script(async (wire) => {
-      await asked;
+      await request;
       await eventually(async () => expect(rig.gateway.logText()).to.include('"next":"wait"') && undefined);
       await wire.send(fine);
     });
-    expect((await rig.ask('quick')).by).to.equal('c');
+    expect((await rig.send('quick')).by).to.equal('c');
     const text = await scrape();
     expect([numberAt(text, of('won')), numberAt(text, of('failed'))]).to.deep.equal([1, 1]);
   });
@@ -65,7 +65,7 @@ describe('the metrics of routing, the store and money', () => {
     expect(numberAt(await scrape(), left)).to.equal(2);
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
     rig.vendors['b']?.script(refusal(429, { 'retry-after': '60' }));
-    await rig.ask('pair');
+    await rig.send('pair');
     expect(numberAt(await scrape(), left)).to.equal(0);
   });
 
@@ -75,7 +75,7 @@ describe('the metrics of routing, the store and money', () => {
       seen.push(numberAt(await scrape(), 'tollgate_held_usd'));
       await wire.send(fine);
     });
-    expect((await rig.ask('a/held')).status).to.equal(200);
+    expect((await rig.send('a/held')).status).to.equal(200);
     expect(seen[0]).to.be.greaterThan(0).and.lessThan(0.001);
     expect(numberAt(await scrape(), 'tollgate_held_usd')).to.equal(0);
     expect(numberAt(await scrape(), 'tollgate_settlements_waiting')).to.equal(0);
@@ -84,7 +84,7 @@ describe('the metrics of routing, the store and money', () => {
   it('include count and duration of store operations', async () => {
     const before = await scrape();
     rig.vendors['a']?.script(fine);
-    for (let n = 0; n < 3; n++) await rig.ask('a/counted');
+    for (let n = 0; n < 3; n++) await rig.send('a/counted');
     await eventually(async () => {
       const text = await scrape();
       for (const operation of ['ledger.reserve', 'ledger.settle']) {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { listScopes, ROLES, type Role, rightsOf, SCOPE_NAMES, SCOPES } from '../../plugins/policies/kit/index.ts';
-import { type Operator, startOperator, type Told } from '../support/gateways/operator.ts';
+import { type Operator, type Reported, startOperator } from '../support/gateways/operator.ts';
 import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
 
 const SECRET = 'kT8w2Zr5Xv9Bn4Qm7Hd1Lf6Gj3Cs0YpA';
@@ -49,7 +49,7 @@ describe('the scopes of operators', () => {
   const make = async (...words: readonly string[]): Promise<string> =>
     (await operator.gateway.command<{ api_key: string }>('keys', 'create', '--user', 'ann', ...words)).api_key;
 
-  const ask = async (bearer: string, method: string, path: string, body?: object): Promise<Told> => {
+  const send = async (bearer: string, method: string, path: string, body?: object): Promise<Reported> => {
     const response = await fetch(operator.gateway.url + path, {
       method,
       headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
@@ -64,23 +64,23 @@ describe('the scopes of operators', () => {
     for (const scope of new Set(USES.map(([name]) => name))) {
       const key = await make('--scope', scope);
       for (const [needed, method, path, body] of USES) {
-        const { status, body: answer } = await ask(key, method, path, body);
+        const { status, body: response } = await send(key, method, path, body);
         expect([scope, path, status]).to.deep.equal([scope, path, needed === scope ? 200 : 403]);
         if (needed === scope) continue;
-        expect(answer.error).to.include({ code: 'permission_denied' });
-        expect(answer.error.message).to.include(`"${needed}"`);
+        expect(response.error).to.include({ code: 'permission_denied' });
+        expect(response.error.message).to.include(`"${needed}"`);
       }
     }
   });
 
   it('let a key for Prometheus read the metrics, and neither credit an account nor revoke a key', async () => {
     const key = await make('--scope', 'metrics:read');
-    expect((await ask(key, 'GET', '/metrics')).body).to.include('tollgate_build_info');
+    expect((await send(key, 'GET', '/metrics')).body).to.include('tollgate_build_info');
     for (const [method, path, body] of [
       ['POST', `${ADMIN}/accounts/ann/credit`, { amount_usd: 1_000_000 }],
       ['POST', `${ADMIN}/keys/x/revoke`, undefined],
     ] as const)
-      expect((await ask(key, method, path, body)).status).to.equal(403);
+      expect((await send(key, method, path, body)).status).to.equal(403);
     expect((await operator.chat(key)).message).to.include('"models:call"');
   });
 
@@ -90,7 +90,7 @@ describe('the scopes of operators', () => {
       const scopes = listScopes(rightsOf([role]));
       for (const key of [over, await make('--role', role)])
         for (const [scope, method, path, body] of USES) {
-          const { status } = await ask(key, method, path, body);
+          const { status } = await send(key, method, path, body);
           expect([role, path, status]).to.deep.equal([role, path, scopes.some((each) => each === scope) ? 200 : 403]);
         }
     }
@@ -98,7 +98,7 @@ describe('the scopes of operators', () => {
 
   it('are granted to a token only by the values and claims in the configuration (E41)', async () => {
     const reach = async (claims: object, path: string): Promise<number> =>
-      (await ask(signShared(SECRET, { sub: 'ann', ...claims }), 'GET', path)).status;
+      (await send(signShared(SECRET, { sub: 'ann', ...claims }), 'GET', path)).status;
     expect(await reach({ scope: 'admin', roles: ['admin'], permissions: ['admin'] }, `${ADMIN}/keys`)).to.equal(403);
     expect(await reach({ scope: 'ops' }, `${ADMIN}/keys`)).to.equal(403);
     expect(await reach({ groups: ['ops'] }, `${ADMIN}/audit`)).to.equal(200);
@@ -114,7 +114,7 @@ describe('the scopes of operators', () => {
     const viewer = (await call('POST', '/keys', { user_id: 'eve', role: 'viewer' })).body.api_key_info;
     const key = await make('--role', 'operator');
     for (const rights of [{ role: 'admin' }, { role: 'billing' }, { scopes: ['metrics:read', 'accounts:write'] }]) {
-      const { status, body } = await ask(key, 'POST', `${ADMIN}/keys`, { user_id: 'ann', ...rights });
+      const { status, body } = await send(key, 'POST', `${ADMIN}/keys`, { user_id: 'ann', ...rights });
       expect([JSON.stringify(rights), status]).to.deep.equal([JSON.stringify(rights), 403]);
       expect(body.error.message).to.match(/the role "admin"|the scope "accounts:write"/);
     }
@@ -125,9 +125,9 @@ describe('the scopes of operators', () => {
       ['POST', '/revoke', undefined],
       ['PATCH', '', { expires_at: null }],
     ] as const)
-      expect((await ask(key, method, `${ADMIN}/keys/${admin.id}${word}`, body)).status, word).to.equal(403);
-    expect((await ask(key, 'POST', `${ADMIN}/keys`, { user_id: 'bob', role: 'viewer' })).status).to.equal(200);
-    expect((await ask(key, 'POST', `${ADMIN}/keys/${viewer.id}/revoke`)).status).to.equal(200);
+      expect((await send(key, method, `${ADMIN}/keys/${admin.id}${word}`, body)).status, word).to.equal(403);
+    expect((await send(key, 'POST', `${ADMIN}/keys`, { user_id: 'bob', role: 'viewer' })).status).to.equal(200);
+    expect((await send(key, 'POST', `${ADMIN}/keys/${viewer.id}/revoke`)).status).to.equal(200);
     expect((await call('GET', `/keys/${admin.id}`)).body).to.include({ blocked_at: null, revoked_at: null });
   });
 
@@ -138,8 +138,8 @@ describe('the scopes of operators', () => {
     expect((await call('PATCH', `/keys/${made.id}`, { name: 'reports' })).body.scopes).to.deep.equal(['usage:read']);
     const { api_key, api_key_info } = (await call('POST', `/keys/${made.id}/rotate`)).body;
     expect(api_key_info.scopes).to.deep.equal(['usage:read']);
-    expect((await ask(api_key, 'GET', `${ADMIN}/usage`)).status).to.equal(200);
-    expect((await ask(api_key, 'GET', `${ADMIN}/keys`)).status).to.equal(403);
+    expect((await send(api_key, 'GET', `${ADMIN}/usage`)).status).to.equal(200);
+    expect((await send(api_key, 'GET', `${ADMIN}/keys`)).status).to.equal(403);
     const words = ['keys', 'create', '--user', 'brief', '--admin', '--expires', '30d'];
     const brief = await gateway.command<{ api_key_info: { expires_at: string } }>(...words);
     expect(Date.parse(brief.api_key_info.expires_at)).to.be.greaterThan(Date.now());

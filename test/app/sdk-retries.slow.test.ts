@@ -23,7 +23,7 @@ interface Vendor {
   readonly url: string;
   /** Starts again with this share of failures. */
   reset(rate: number): void;
-  readonly asked: number;
+  readonly requestCount: number;
   close(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ interface Vendor {
  */
 async function startShakyVendor(): Promise<Vendor> {
   let rate = 0;
-  let asked = 0;
+  let requestCount = 0;
   let attempts = new Map<number, number>();
   const server = http.createServer((request, response) => {
     let text = '';
@@ -41,7 +41,7 @@ async function startShakyVendor(): Promise<Vendor> {
       text += String(bytes);
     });
     request.on('end', () => {
-      asked += 1;
+      requestCount += 1;
       const call = Number((JSON.parse(text) as { messages: { content: string }[] }).messages[0]?.content);
       const attempt = attempts.get(call) ?? 0;
       attempts.set(call, attempt + 1);
@@ -58,11 +58,11 @@ async function startShakyVendor(): Promise<Vendor> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     reset(next) {
       rate = next;
-      asked = 0;
+      requestCount = 0;
       attempts = new Map();
     },
-    get asked() {
-      return asked;
+    get requestCount() {
+      return requestCount;
     },
     close: () =>
       new Promise((resolve) => {
@@ -112,11 +112,11 @@ describe('an SDK with its own retries', function () {
     it(`does no worse through the gateway than directly when ${percent} % of requests fail, over ${CALLS} calls`, async () => {
       vendor.reset(percent / 100);
       const direct = await countSuccesses(new OpenAI({ apiKey: 'k', baseURL: vendor.url }), 'm');
-      const figures: Record<string, string> = { directly: `${direct} with ${vendor.asked} requests` };
+      const figures: Record<string, string> = { directly: `${direct} with ${vendor.requestCount} requests` };
       for (const model of ['one/m', 'both']) {
         vendor.reset(percent / 100);
         const through = await countSuccesses(new OpenAI({ apiKey: gateway.key, baseURL: `${gateway.url}/v1` }), model);
-        figures[model] = `${through} with ${vendor.asked} requests`;
+        figures[model] = `${through} with ${vendor.requestCount} requests`;
         expect(through, JSON.stringify(figures)).to.be.at.least(direct);
       }
       if (process.env['FIGURES']) console.log(percent, figures);

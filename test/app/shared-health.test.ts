@@ -17,12 +17,12 @@ describe('two gateways on one store', () => {
     const two = await startRoutingRig({ pair: ['a/m', 'b/m'] }, urls, config);
     rigs.push(two);
     const headers = { authorization: `Bearer ${one.gateway.key}` };
-    expect(await two.ask('pair', {}, headers)).to.include({ by: 'a' });
+    expect(await two.send('pair', {}, headers)).to.include({ by: 'a' });
     // The vendor now sends one 429 and would then respond to any request.
     one.vendors['a']?.script(refusal(429, { 'retry-after': '60' }), fine);
-    expect(await one.ask('pair')).to.include({ by: 'b', attempts: '2' });
+    expect(await one.send('pair')).to.include({ by: 'b', attempts: '2' });
     await eventually(
-      async () => expect(await two.ask('pair', {}, headers)).to.include({ by: 'b', attempts: '1' }),
+      async () => expect(await two.send('pair', {}, headers)).to.include({ by: 'b', attempts: '1' }),
       10_000,
     );
   });

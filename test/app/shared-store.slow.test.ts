@@ -4,10 +4,10 @@ import { type GatewayProcess, type Installation, installGateway } from '../suppo
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
+const OK = respondWith(200, completion('x', { usage: usageOf(4, 6) }));
 /** Reservation and cost of one call, in micro-dollars: 4 for the prompt, 6 for the output. */
 const COST = 10;
 
@@ -43,11 +43,11 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
    * Status of a call through the n-th gateway, round robin. After a store timeout, which decides nothing, the call is
    * repeated.
    */
-  const ask = async (n: number, key: string, signal?: AbortSignal): Promise<number> => {
-    const status = await askOnce(n, key, signal);
-    return status === 503 ? ask(n, key, signal) : status;
+  const send = async (n: number, key: string, signal?: AbortSignal): Promise<number> => {
+    const status = await sendOnce(n, key, signal);
+    return status === 503 ? send(n, key, signal) : status;
   };
-  const askOnce = async (n: number, key: string, signal?: AbortSignal): Promise<number> => {
+  const sendOnce = async (n: number, key: string, signal?: AbortSignal): Promise<number> => {
     const response = await fetch(`${gateways[n % gateways.length]?.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -57,7 +57,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     await response.text();
     return response.status;
   };
-  const fifty = (key: string): Promise<number[]> => Promise.all(Array.from({ length: 50 }, (_, n) => ask(n, key)));
+  const fifty = (key: string): Promise<number[]> => Promise.all(Array.from({ length: 50 }, (_, n) => send(n, key)));
   const count = (statuses: readonly number[], status: number): number =>
     statuses.filter((one) => one === status).length;
 
@@ -77,14 +77,14 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
       await wire.send(OK);
     });
     const refused: number[] = [];
-    const asking = Array.from({ length: 50 }, (_, n) =>
-      ask(n, key).then((status) => {
+    const pending = Array.from({ length: 50 }, (_, n) =>
+      send(n, key).then((status) => {
         if (status !== 200) refused.push(status);
         if (refused.length === 40) go();
         return status;
       }),
     );
-    const statuses = await Promise.all(asking);
+    const statuses = await Promise.all(pending);
     expect({ admitted: count(statuses, 200), refused: countRefused(statuses) }).to.deep.equal({
       admitted: 10,
       refused: 40,
@@ -132,29 +132,29 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
       await provider.request(seen);
     };
     for (const gateway of [gateways[0], gateways[1], doomed]) await hang(gateway?.url ?? '');
-    expect([await ask(0, key), await ask(1, key)], 'all places are taken').to.deep.equal([429, 429]);
+    expect([await send(0, key), await send(1, key)], 'all places are taken').to.deep.equal([429, 429]);
     await doomed.kill();
     provider.script(OK);
     // Its slot is released when its lease expires; by then the other calls have renewed theirs.
-    await eventually(async () => expect(await ask(0, key)).to.equal(200));
+    await eventually(async () => expect(await send(0, key)).to.equal(200));
     const seen = provider.requests.length;
     provider.script((wire) => wire.hang());
     // The slot of the previous call is released concurrently with its response, possibly a moment later.
     let last: Promise<unknown> | undefined;
     await eventually(async () => {
-      last = ask(1, key, stop.signal).catch(() => undefined);
+      last = send(1, key, stop.signal).catch(() => undefined);
       expect(await Promise.race([last, provider.request(seen).then(() => 'sent')])).to.equal('sent');
     });
-    expect(await ask(0, key), 'the others still have theirs').to.equal(429);
+    expect(await send(0, key), 'the others still have theirs').to.equal(429);
     stop.abort();
     await last;
   });
 
-  it('refuse on both what one of them was told to revoke', async () => {
+  it('refuse on both a key that was revoked on one of them', async () => {
     await installation.command('accounts', 'credit', 'revoked', '1');
     const key = await createKey('revoked');
-    expect([await ask(0, key), await ask(1, key)]).to.deep.equal([200, 200]);
+    expect([await send(0, key), await send(1, key)]).to.deep.equal([200, 200]);
     await installation.command('keys', 'revoke', key);
-    await eventually(async () => expect([await ask(0, key), await ask(1, key)]).to.deep.equal([401, 401]));
+    await eventually(async () => expect([await send(0, key), await send(1, key)]).to.deep.equal([401, 401]));
   });
 });

@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { sayScript } from '../support/gateways/ingress-rig.ts';
 import { sendResponses } from '../support/vendors/responses-wire.ts';
 import {
-  answer,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   startScriptedUpstream,
@@ -67,7 +67,7 @@ describe('a budget of 1 USD a day for an expensive model', () => {
     if (path.endsWith('/messages')) await sayScript('anthropic', SAID)(wire);
     else if (path.endsWith('/responses')) await sendResponses({ ...SAID, echo: { model: 'gpt-6-astra' } })(wire);
     else if (path.endsWith('/chat/completions')) await sayScript('openai', SAID)(wire);
-    else await wire.send(answer(404));
+    else await wire.send(respondWith(404));
   };
   before(async () => {
     vendor = await startScriptedUpstream(respond);
@@ -102,10 +102,10 @@ describe('a budget of 1 USD a day for an expensive model', () => {
   for (const [model, each] of Object.entries(DEAR))
     for (const [client, path, body] of SHAPES)
       it(`lets ${client} continue with ${model} until the money is really used, and then reports the affordable size (E9)`, async () => {
-        const ask = await caller(path, body, model);
+        const send = await caller(path, body, model);
         const seen = vendor.requests.length;
-        let last = await ask();
-        for (let turn = 1; last.status === 200 && turn < 100; turn += 1) last = await ask();
+        let last = await send();
+        for (let turn = 1; last.status === 200 && turn < 100; turn += 1) last = await send();
         const calls = vendor.requests.length - seen;
         expect(last.status, last.text).to.equal(402);
         expect(last.headers.get('x-should-retry')).to.equal('false');
@@ -118,19 +118,19 @@ describe('a budget of 1 USD a day for an expensive model', () => {
   for (const [model] of Object.entries(DEAR))
     for (const [client, path, body] of SHAPES.slice(-4))
       it(`asks ${client} with ${model} to retry if only its other calls hold the rest (E9)`, async () => {
-        const ask = await caller(path, body, model);
+        const send = await caller(path, body, model);
         let open = (): void => {};
         gate = new Promise<void>((resolve) => {
           open = resolve;
         });
         const running: Promise<{ readonly status: number }>[] = [];
-        let refused: Awaited<ReturnType<typeof ask>> | undefined;
+        let refused: Awaited<ReturnType<typeof send>> | undefined;
         for (let turn = 0; turn < 40 && !refused; turn += 1) {
           const seen = vendor.requests.length;
-          const asked = ask();
-          const first = await Promise.race([vendor.request(seen).then(() => undefined), asked]);
+          const pending = send();
+          const first = await Promise.race([vendor.request(seen).then(() => undefined), pending]);
           if (first) refused = first;
-          else running.push(asked);
+          else running.push(pending);
         }
         expect(running.length).to.be.at.least(2);
         expect(refused?.status, refused?.text).to.equal(429);
@@ -138,6 +138,6 @@ describe('a budget of 1 USD a day for an expensive model', () => {
         expect(Number(refused?.headers.get('retry-after'))).to.be.within(1, 60);
         open();
         for (const call of running) expect((await call).status).to.equal(200);
-        expect((await ask()).status, 'once they are done').to.equal(200);
+        expect((await send()).status, 'once they are done').to.equal(200);
       });
 });

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture, hearWav, needProgram } from '../support/speech/sound.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
@@ -65,7 +65,7 @@ describe('speech through the complete gateway', () => {
   });
 
   it('charges the sent characters once the sound has ended', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.' });
     expect(Buffer.from(await response.arrayBuffer()).equals(mp3)).to.equal(true);
     // Three characters at 1,000 dollars per million.
@@ -77,7 +77,7 @@ describe('speech through the complete gateway', () => {
   });
 
   it('charges nothing when the vendor refuses', async () => {
-    upstream.script(answer(429, { error: { message: 'slow down' } }));
+    upstream.script(respondWith(429, { error: { message: 'slow down' } }));
     const before = await books();
     const response = await gateway.post('/v1/audio/speech', { model: 'openai/tts-1', input: 'Hi.' });
     expect(response.status).to.equal(429);
@@ -114,7 +114,7 @@ describe('speech through the complete gateway', () => {
     const keyFor = async (...words: string[]) =>
       ((await gateway.command('keys', 'create', '--user', 'local', ...words)) as { api_key: string }).api_key;
     const statusOf = async (key: string, path: string) => {
-      upstream.script(answer(200, mp3, MP3));
+      upstream.script(respondWith(200, mp3, MP3));
       const response = await gateway.post(path, { text: 'Hi' }, { authorization: `Bearer ${key}` });
       await response.arrayBuffer();
       return response.status;
@@ -146,7 +146,7 @@ describe('speech through the complete gateway', () => {
       tts: { openai: { apiKey: 'k', baseUrl: upstream.url, models: ['tts-1'], prices: { '*': { characters: 1000 } } } },
     });
     try {
-      upstream.script(answer(200, mp3, MP3));
+      upstream.script(respondWith(200, mp3, MP3));
       const before = upstream.requests.length;
       const say = async (headers: Record<string, string> = {}) => {
         const response = await cached.post('/openai/tts', { text: 'Again.' }, headers);

@@ -2,12 +2,12 @@ import { expect } from 'chai';
 import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisServer } from '../support/stores/redis-server.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-const OK = answer(200, completion('x', { usage: usageOf(4, 6) }));
+const OK = respondWith(200, completion('x', { usage: usageOf(4, 6) }));
 
 /**
  * Statuses of five concurrent calls while Redis is down, by the policies' `onStoreFailure`. The plan allows three calls
@@ -51,7 +51,7 @@ describeWith('a gateway whose redis is down', { 'redis-server': REDIS_SERVER }, 
     provider.script(OK);
     return gateway;
   };
-  const ask = (to: TestGateway) =>
+  const send = (to: TestGateway) =>
     to.post('/v1/chat/completions', { model: 'one/m', max_tokens: 6, messages: [{ role: 'user', content: '' }] });
 
   for (const { accounts, limits, statuses } of MODES) {
@@ -59,14 +59,14 @@ describeWith('a gateway whose redis is down', { 'redis-server': REDIS_SERVER }, 
       this.timeout(900_000);
       const plans = { three: { rpm: 3, concurrency: 10 } };
       /** Statuses of calls sent at the moment Redis is killed. */
-      const askDying = async (): Promise<readonly number[]> => {
+      const sendUntilDown = async (): Promise<readonly number[]> => {
         const to = await start(
           { accounts: { onStoreFailure: accounts }, limits: { onStoreFailure: limits } },
           { plans },
         );
-        await eventually(async () => expect((await ask(to)).status, 'before').to.equal(200));
+        await eventually(async () => expect((await send(to)).status, 'before').to.equal(200));
         const dying = redis.kill();
-        const responses = await Promise.all(statuses.map(() => ask(to)));
+        const responses = await Promise.all(statuses.map(() => send(to)));
         await dying;
         for (const response of responses) {
           const { error } = (await response.json()) as { error?: { code: string } };
@@ -76,12 +76,12 @@ describeWith('a gateway whose redis is down', { 'redis-server': REDIS_SERVER }, 
       };
       // The key and the plan stay cached for two seconds. After that, unknown callers are refused. On a very busy
       // machine all calls may come later; such a run is repeated.
-      let got = await askDying();
+      let got = await sendUntilDown();
       for (let left = 10; left > 0 && got.every((status) => status === 503) && statuses.includes(429); left -= 1) {
         await gateway?.stop();
         await redis.start();
-        await askRedis(redis.port, 'FLUSHALL');
-        got = await askDying();
+        await sendToRedis(redis.port, 'FLUSHALL');
+        got = await sendUntilDown();
       }
       expect(got).to.deep.equal(statuses);
     });
@@ -97,23 +97,23 @@ describeWith('a gateway whose redis is down', { 'redis-server': REDIS_SERVER }, 
       await gate;
       await wire.send(OK);
     });
-    const asking = ask(to);
+    const pending = send(to);
     await provider.request(0);
     await redis.kill();
     go();
-    expect((await asking).status).to.equal(200);
+    expect((await pending).status).to.equal(200);
     await redis.start();
     const books = await eventually(() => settledBooks(to.url, to.key));
     expect(books).to.include({ spent: 10, held: 0 });
     // Its slot in the plan is free again too.
-    await eventually(async () => expect((await ask(to)).status).to.equal(200));
+    await eventually(async () => expect((await send(to)).status).to.equal(200));
   });
 
   it('charges nothing for calls that were refused, once the store is back', async () => {
     const to = await start({});
     const before = await readBooks(to.url, to.key);
     redis.freeze();
-    const statuses = await Promise.all([ask(to), ask(to)]);
+    const statuses = await Promise.all([send(to), send(to)]);
     expect(statuses.map(({ status }) => status)).to.deep.equal([503, 503]);
     redis.thaw();
     await eventually(async () => expect(await settledBooks(to.url, to.key)).to.deep.equal(before));

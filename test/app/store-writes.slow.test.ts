@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from '../plugins/stores/faulty-servers.ts';
+import { FAILING_POSTGRES, FAILING_REDIS, type FailingServer } from '../plugins/stores/failing-servers.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import type { TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES } from '../support/stores/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
 const BOUND_MS = 60_000;
@@ -25,18 +25,18 @@ interface Unwritable {
   remove(): Promise<void>;
 }
 
-function server(kind: string, faulty: FaultyServer, program: string | undefined): Unwritable {
+function server(kind: string, failing: FailingServer, program: string | undefined): Unwritable {
   let running: TestServer;
   return {
     title: `${kind} is read-only, as a replica is`,
     missing: program === undefined ? `${kind} is not installed` : undefined,
     says: /store/,
     make: async () => {
-      running = await faulty.start();
+      running = await failing.start();
       return running.url;
     },
-    spoil: () => faulty.setReadOnly(running, true),
-    mend: () => faulty.setReadOnly(running, false),
+    spoil: () => failing.setReadOnly(running, true),
+    mend: () => failing.setReadOnly(running, false),
     remove: async () => running?.close(),
   };
 }
@@ -52,8 +52,8 @@ function fullRedis(): Unwritable {
       running = await startRedisServer();
       return running.url;
     },
-    spoil: async () => void (await askRedis(running.port, 'CONFIG', 'SET', 'maxmemory', '1')),
-    mend: async () => void (await askRedis(running.port, 'CONFIG', 'SET', 'maxmemory', '0')),
+    spoil: async () => void (await sendToRedis(running.port, 'CONFIG', 'SET', 'maxmemory', '1')),
+    mend: async () => void (await sendToRedis(running.port, 'CONFIG', 'SET', 'maxmemory', '0')),
     remove: async () => running?.close(),
   };
 }
@@ -105,8 +105,8 @@ describe('a gateway whose store rejects writes (E55)', function () {
   const stores = [
     fullDisk(folder),
     fullRedis(),
-    server('redis', FAULTY_REDIS, REDIS_SERVER),
-    server('postgres', FAULTY_POSTGRES, POSTGRES && INITDB),
+    server('redis', FAILING_REDIS, REDIS_SERVER),
+    server('postgres', FAILING_POSTGRES, POSTGRES && INITDB),
   ];
   const chat = async (gateway: TestGateway): Promise<number> => {
     const body = { model: 'echo/echo', messages: [{ role: 'user', content: 'hello' }] };

@@ -169,7 +169,7 @@ describe('a stream whose vendor never closes its socket', () => {
       await wire.hang();
     };
 
-  const ask = async (way: WayIn, model: string): Promise<string> => {
+  const send = async (way: WayIn, model: string): Promise<string> => {
     const response = await gateway.post(way.path(model), way.body(model));
     return response.text();
   };
@@ -178,7 +178,7 @@ describe('a stream whose vendor never closes its socket', () => {
     it(`G10: ends for every client format when the wire format declares it: ${name}`, async () => {
       expect(progress).to.equal(ENDING.has(name) ? 'ending' : 'complete');
       upstream.script(holding(head, bytes));
-      const texts = await Promise.all(WAYS.map((way) => ask(way, model)));
+      const texts = await Promise.all(WAYS.map((way) => send(way, model)));
       for (const [at, way] of WAYS.entries()) {
         expect(texts[at], way.name).to.match(way.end);
         expect(texts[at], way.name).not.to.match(/"error":\s*\{|event: error/);
@@ -216,7 +216,7 @@ describe('a stream whose vendor never closes its socket', () => {
       const { url, key } = gateway;
       const before = await settledBooks(url, key);
       const [chat] = WAYS;
-      const text = await ask(chat as WayIn, 'counted/m');
+      const text = await send(chat as WayIn, 'counted/m');
       expect(text).to.match(/"content":"hello"[\s\S]*"finish_reason":"stop"[\s\S]*\ndata: \[DONE\]\n\n$/);
       expect(text).not.to.include('error');
       expect((await settledBooks(url, key)).spent - before.spent).to.equal(cost);
@@ -229,7 +229,7 @@ describe('a stream whose vendor never closes its socket', () => {
     for (const bytes of [ANTHROPIC, cut]) {
       upstream.script(holding(SSE_HEAD, bytes));
       const [, messages] = WAYS;
-      const text = await ask(messages as WayIn, 'messages/claude-x');
+      const text = await send(messages as WayIn, 'messages/claude-x');
       expect(text).to.match(/event: message_stop\ndata: .*\n\n$/);
       expect(text.match(/event: message_stop/g)).to.have.lengthOf(1);
       expect(text).not.to.include('event: error');

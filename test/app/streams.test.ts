@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -22,7 +22,7 @@ const whole = async (wire: Wire) => {
   await wire.send(chunk('data: [DONE]\n\n'));
   await wire.send(LAST_CHUNK);
 };
-const ask = (model: string, rest: object = {}) => ({
+const requestOf = (model: string, rest: object = {}) => ({
   model,
   stream: true,
   messages: [{ role: 'user', content: 'x' }],
@@ -61,7 +61,7 @@ describe('a stream', () => {
   });
 
   it('is chosen by the body, never by Accept, and has the headers that proxies need', async () => {
-    const response = await gateway.post('/v1/chat/completions', ask('echo/echo'), { accept: 'application/json' });
+    const response = await gateway.post('/v1/chat/completions', requestOf('echo/echo'), { accept: 'application/json' });
     expect(response.headers.get('content-type')).to.equal('text/event-stream; charset=utf-8');
     expect(response.headers.get('cache-control')).to.equal('no-cache, no-transform');
     expect(response.headers.get('x-accel-buffering')).to.equal('no');
@@ -69,7 +69,7 @@ describe('a stream', () => {
     expect(text.endsWith('data: [DONE]\n\n')).to.equal(true);
     const json = await gateway.post(
       '/v1/chat/completions',
-      { ...ask('echo/echo'), stream: false },
+      { ...requestOf('echo/echo'), stream: false },
       { accept: 'text/event-stream' },
     );
     expect(json.headers.get('content-type')).to.include('application/json');
@@ -93,7 +93,7 @@ describe('a stream', () => {
       await wire.send(chunk('data: [DONE]\n\n'));
       await wire.send(LAST_CHUNK);
     });
-    const response = await gateway.post('/v1/chat/completions', ask('one/m'));
+    const response = await gateway.post('/v1/chat/completions', requestOf('one/m'));
     await new Promise((resolve) => setTimeout(resolve, 200));
     const events = (await response.text()).split('\n\n').filter((event) => event.startsWith('data: {'));
     const text = events.map((event) => JSON.parse(event.slice(6)).choices[0]?.delta.content ?? '').join('');
@@ -102,7 +102,7 @@ describe('a stream', () => {
 
   it('has its role in the first delta, one finish reason, and one [DONE]', async () => {
     one.script(whole);
-    const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
+    const text = await (await gateway.post('/v1/chat/completions', requestOf('one/m'))).text();
     const data = text.split('\n\n').filter((each) => each.startsWith('data: {'));
     const chunks = data.map(
       (each) => JSON.parse(each.slice(6)) as { choices: { delta: { role?: string }; finish_reason: string | null }[] },
@@ -122,7 +122,7 @@ describe('a stream', () => {
       await released;
       await whole(wire);
     });
-    const response = await gateway.post('/v1/chat/completions', ask('one/m'));
+    const response = await gateway.post('/v1/chat/completions', requestOf('one/m'));
     const reader = response.body!.getReader();
     expect(await readUntil(reader, /keep-alive/)).to.match(/^: keep-alive\n\n/);
     go();
@@ -131,15 +131,15 @@ describe('a stream', () => {
 
   it('still falls back to the next target after a keep-alive', async () => {
     let fail = (): void => {};
-    const told = new Promise<void>((resolve) => {
+    const reported = new Promise<void>((resolve) => {
       fail = resolve;
     });
     one.script(async (wire) => {
-      await told;
+      await reported;
       wire.reset();
     });
     two.script(whole);
-    const response = await gateway.post('/v1/chat/completions', ask('both'));
+    const response = await gateway.post('/v1/chat/completions', requestOf('both'));
     const reader = response.body!.getReader();
     await readUntil(reader, /keep-alive/);
     fail();
@@ -151,8 +151,8 @@ describe('a stream', () => {
       await wire.pause(250);
       wire.reset();
     });
-    two.script(answer(500, { error: { message: 'no' } }));
-    const text = await (await gateway.post('/v1/chat/completions', ask('both'))).text();
+    two.script(respondWith(500, { error: { message: 'no' } }));
+    const text = await (await gateway.post('/v1/chat/completions', requestOf('both'))).text();
     const frames = text.split('\n\n').filter((each) => each.startsWith('data: '));
     expect(frames).to.have.length(1);
     expect(frames[0]).to.include('"code":"provider_unavailable"');
@@ -165,7 +165,7 @@ describe('a stream', () => {
       await wire.send(frame({ role: 'assistant', content: 'half' }));
       wire.reset();
     });
-    const text = await (await gateway.post('/v1/chat/completions', ask('both'))).text();
+    const text = await (await gateway.post('/v1/chat/completions', requestOf('both'))).text();
     expect(text)
       .to.include('"content":"half"')
       .and.to.include('"code":"provider_unavailable"')
@@ -179,7 +179,7 @@ describe('a stream', () => {
       await wire.send(frame({ role: 'assistant', content: 'half' }));
       await wire.hang();
     });
-    const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
+    const text = await (await gateway.post('/v1/chat/completions', requestOf('one/m'))).text();
     expect(text)
       .to.include('"content":"half"')
       .and.to.include('"code":"provider_timeout"')
@@ -187,15 +187,15 @@ describe('a stream', () => {
   });
 
   it('is made from a JSON response if the provider sends one all the same', async () => {
-    one.script(answer(200, completion('all at once', { usage: undefined })));
-    const text = await (await gateway.post('/v1/chat/completions', ask('one/m'))).text();
+    one.script(respondWith(200, completion('all at once', { usage: undefined })));
+    const text = await (await gateway.post('/v1/chat/completions', requestOf('one/m'))).text();
     expect(text).to.include('all at once').and.to.include('"finish_reason":"stop"').and.to.include('[DONE]');
   });
 
   it('reports an estimate when the provider sends no usage', async () => {
     one.script(whole);
     const text = await (
-      await gateway.post('/v1/chat/completions', ask('one/m', { stream_options: { include_usage: true } }))
+      await gateway.post('/v1/chat/completions', requestOf('one/m', { stream_options: { include_usage: true } }))
     ).text();
     const last = text
       .split('\n\n')

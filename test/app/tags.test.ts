@@ -40,9 +40,9 @@ describe('tags of calls', () => {
   });
   after(() => gateway?.stop());
 
-  let asked = 0;
+  let requestCount = 0;
   const tagsOf = async (path: string, body: object, tag: string): Promise<readonly unknown[]> => {
-    const id = `tag-test-${asked++}`;
+    const id = `tag-test-${requestCount++}`;
     const response = await gateway.post(path, body, {
       'x-request-id': id,
       'x-session-id': 's-1',
@@ -63,7 +63,7 @@ describe('tags of calls', () => {
 
   for (const [path, body] of WAYS_IN)
     it(`that are not on the list are refused on ${path}, before any call`, async () => {
-      const id = `tag-refused-${asked++}`;
+      const id = `tag-refused-${requestCount++}`;
       const headers = { 'x-request-id': id, 'x-tollgate-tag': 'team=sales' };
       const response = await gateway.post(path, body, headers);
       expect(response.status).to.equal(400);
@@ -95,5 +95,55 @@ describe('tags of calls', () => {
       },
     });
     expect(response.headers.get('access-control-allow-headers')).to.include('x-tollgate-tag');
+  });
+});
+
+describe('G67: the budget of a tag', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({
+      // 0.01 USD a token.
+      providers: { echo: { prices: { '*': { input: 10_000, output: 10_000 } } } },
+      tags: { team: ['search', 'ads'], project: '*' },
+      budgets: [{ name: 'search', amount_usd: 2, every: 'month', tag: 'team=search' }],
+    });
+  });
+  after(() => gateway?.stop());
+
+  const createKey = async (...words: readonly string[]) =>
+    (await gateway.command<{ readonly api_key: string }>('keys', 'create', ...words)).api_key;
+  const spend = async (key: string, tag?: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${key}`, ...(tag !== undefined && { 'x-tollgate-tag': tag }) };
+    const body = {
+      model: 'echo/echo',
+      max_tokens: 40,
+      messages: [{ role: 'user', content: 'a b c d e f g h'.repeat(3) }],
+    };
+    const response = await gateway.post('/v1/chat/completions', body, headers);
+    await response.text();
+    return response.status;
+  };
+
+  it('is not spent by requests that name the tag themselves, and is by keys that have it', async () => {
+    const [stranger, member] = [
+      await createKey('--user', 'eve'),
+      await createKey('--user', 'bob', '--tag', 'team=search'),
+    ];
+    for (let call = 0; call < 8; call += 1) expect(await spend(stranger, 'team=search')).to.equal(200);
+    expect(await spend(member)).to.equal(200);
+    const statuses: number[] = [];
+    while (statuses.length < 20 && statuses.at(-1) !== 402) statuses.push(await spend(member, 'project=x'));
+    expect(statuses.at(-1)).to.equal(402);
+    expect(await spend(stranger, 'team=search'), 'the tag of a request is not bound by the budget').to.equal(200);
+  });
+
+  it('is not shown to callers that name the tag themselves', async () => {
+    const key = await createKey('--user', 'eve');
+    const response = await gateway.get('/api/core/balance', {
+      authorization: `Bearer ${key}`,
+      'x-tollgate-tag': 'team=search',
+    });
+    expect(response.status).to.equal(200);
+    expect(await response.text()).not.to.include('"search"');
   });
 });

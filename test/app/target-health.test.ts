@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 /** Each test has its own models, so that a failure does not open a circuit of the next test. */
@@ -32,10 +32,10 @@ describe('a target that fails', () => {
       const before = rig.countOf('a');
       const attempts: (string | null)[] = [];
       for (let n = 0; n < 8; n++) {
-        const asked = await rig.ask(model, { stream });
-        expect(asked.status, asked.text).to.equal(200);
-        expect(asked.by).to.equal('b');
-        attempts.push(asked.attempts);
+        const response = await rig.send(model, { stream });
+        expect(response.status, response.text).to.equal(200);
+        expect(response.by).to.equal('b');
+        attempts.push(response.attempts);
       }
       expect(attempts).to.deep.equal(['2', '2', '2', '1', '1', '1', '1', '1']);
       expect(rig.countOf('a') - before).to.equal(3);
@@ -46,20 +46,20 @@ describe('a target that fails', () => {
     rig.vendors['a']?.script(fineStream);
     rig.vendors['b']?.script(fineStream);
     // Establishes a short usual latency.
-    expect((await rig.ask('crowd', streams)).by).to.equal('a');
+    expect((await rig.send('crowd', streams)).by).to.equal('a');
     rig.vendors['a']?.script(hung);
     const before = rig.countOf('a');
-    const early = Promise.all(Array.from({ length: 5 }, () => rig.ask('crowd', streams)));
+    const early = Promise.all(Array.from({ length: 5 }, () => rig.send('crowd', streams)));
     await rig.vendors['a']?.request(before + 4);
     // Well before the five have waited for 4 s.
     const later: Promise<void>[] = [];
     let atOnce = 0;
     await eventually(async () => {
-      const ask = async (): Promise<void> => {
-        const { by, attempts } = await rig.ask('crowd', streams);
+      const send = async (): Promise<void> => {
+        const { by, attempts } = await rig.send('crowd', streams);
         if (by === 'b' && attempts === '1') atOnce += 1;
       };
-      later.push(ask());
+      later.push(send());
       expect(atOnce).to.be.at.least(3);
     }, 3_500);
     expect((await early).map(({ by }) => by)).to.deep.equal(Array(5).fill('b'));
@@ -68,36 +68,36 @@ describe('a target that fails', () => {
 
   it('that is over its rate limit is skipped for the reported time, then tried again (G89)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after-ms': '700' }), fine);
-    expect(await rig.ask('limited')).to.include({ by: 'b', attempts: '2' });
+    expect(await rig.send('limited')).to.include({ by: 'b', attempts: '2' });
     const until = performance.now() + 700;
-    expect(await rig.ask('limited')).to.include({ by: 'b', attempts: '1' });
+    expect(await rig.send('limited')).to.include({ by: 'b', attempts: '1' });
     while (performance.now() < until) await new Promise((resolve) => setImmediate(resolve));
-    expect(await rig.ask('limited')).to.include({ by: 'a', attempts: '1' });
+    expect(await rig.send('limited')).to.include({ by: 'a', attempts: '1' });
   });
 
   it('does not include one that rejects callers’ requests, nor one whose callers disconnect (G90)', async () => {
     rig.vendors['a']?.script(refusal(404));
-    for (let n = 0; n < 5; n++) expect((await rig.ask('caller')).by).to.equal('b');
+    for (let n = 0; n < 5; n++) expect((await rig.send('caller')).by).to.equal('b');
     rig.vendors['a']?.script(refusal(400));
-    for (let n = 0; n < 5; n++) expect((await rig.ask('caller')).status).to.equal(400);
+    for (let n = 0; n < 5; n++) expect((await rig.send('caller')).status).to.equal(400);
     rig.vendors['a']?.script(refusal(408));
-    for (let n = 0; n < 5; n++) expect((await rig.ask('caller')).attempts, 'a slow caller').to.equal('2');
+    for (let n = 0; n < 5; n++) expect((await rig.send('caller')).attempts, 'a slow caller').to.equal('2');
     rig.vendors['a']?.script(hung);
     for (let n = 0; n < 5; n++) {
       const caller = new AbortController();
-      const asked = rig.vendors['a']?.request(rig.countOf('a'));
+      const request = rig.vendors['a']?.request(rig.countOf('a'));
       const left = fetch(`${rig.gateway.url}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json' },
         body: JSON.stringify({ model: 'caller', messages: [{ role: 'user', content: 'x' }] }),
         signal: caller.signal,
       }).catch(() => undefined);
-      await asked;
+      await request;
       caller.abort();
       await left;
     }
     rig.vendors['a']?.script(fine);
-    expect(await rig.ask('caller')).to.include({ by: 'a', attempts: '1' });
+    expect(await rig.send('caller')).to.include({ by: 'a', attempts: '1' });
   });
 
   for (const [model, status, message, code] of [
@@ -110,15 +110,15 @@ describe('a target that fails', () => {
     ],
   ] as const)
     it(`E56: is called again after a ${status} that concerns only that request`, async () => {
-      rig.vendors['a']?.script(answer(status, { error: { message, code } }));
-      for (let n = 0; n < 4; n++) expect(await rig.ask(model)).to.include({ status: 200, by: 'b', attempts: '2' });
+      rig.vendors['a']?.script(respondWith(status, { error: { message, code } }));
+      for (let n = 0; n < 4; n++) expect(await rig.send(model)).to.include({ status: 200, by: 'b', attempts: '2' });
       const before = rig.countOf('a');
-      const direct = await rig.ask(`a/${model}`);
+      const direct = await rig.send(`a/${model}`);
       expect(direct.status).to.equal(413);
       expect(rig.countOf('a') - before, 'sent once, since it would fail again').to.equal(1);
       expect(direct.text, 'with what the caller can mend').to.include(message.slice(0, 40));
       rig.vendors['a']?.script(fine);
-      expect(await rig.ask(model)).to.include({ by: 'a', attempts: '1' });
+      expect(await rig.send(model)).to.include({ by: 'a', attempts: '1' });
     });
 
   for (const [model, what, error] of [
@@ -126,51 +126,51 @@ describe('a target that fails', () => {
     ['reasons', 'tells the reasons', { code: 403, message: 'No.', metadata: { reasons: ['violence'] } }],
   ] as const)
     it(`E56: is called again after its moderation, which ${what}, stopped one request`, async () => {
-      rig.vendors['a']?.script(answer(403, { error }));
-      for (let n = 0; n < 4; n++) expect((await rig.ask(model)).text).to.include('content_filtered');
+      rig.vendors['a']?.script(respondWith(403, { error }));
+      for (let n = 0; n < 4; n++) expect((await rig.send(model)).text).to.include('content_filtered');
       rig.vendors['a']?.script(fine);
-      expect(await rig.ask(model)).to.include({ by: 'a', attempts: '1' });
+      expect(await rig.send(model)).to.include({ by: 'a', attempts: '1' });
     });
 
   it('is tried when all circuits are open and it is the best of them: a call is never refused for that (G91)', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '60' }));
     rig.vendors['b']?.script(refusal(500));
-    for (let n = 0; n < 4; n++) expect((await rig.ask('all')).status).to.be.oneOf([429, 503]);
+    for (let n = 0; n < 4; n++) expect((await rig.send('all')).status).to.be.oneOf([429, 503]);
     rig.vendors['b']?.script(fine);
-    expect(await rig.ask('all')).to.include({ status: 200, by: 'b', attempts: '1' });
+    expect(await rig.send('all')).to.include({ status: 200, by: 'b', attempts: '1' });
   });
 
   it('with a refused key is skipped with all of its models', async () => {
     rig.vendors['c']?.script(refusal(401));
-    expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '2' });
-    expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '1' });
+    expect(await rig.send('locked')).to.include({ by: 'b', attempts: '2' });
+    expect(await rig.send('locked')).to.include({ by: 'b', attempts: '1' });
     // A direct request of its name is sent all the same.
     rig.vendors['c']?.script(fine);
-    expect(await rig.ask('c/other')).to.include({ status: 200, by: 'c' });
+    expect(await rig.send('c/other')).to.include({ status: 200, by: 'c' });
   });
 
   it('stays known after a reload', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
-    expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '2' });
+    expect(await rig.send('stale')).to.include({ by: 'b', attempts: '2' });
     const { loadConfig } = await import('../../config/load-config.ts');
     const { createSilentLog } = await import('../support/log.ts');
     const configPath = `${rig.gateway.folder}/tollgate.config.json`;
     await rig.gateway.use(
       await loadConfig({ cwd: rig.gateway.folder, env: {}, configPath, log: createSilentLog() } as never),
     );
-    expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '1' });
+    expect(await rig.send('stale')).to.include({ by: 'b', attempts: '1' });
   });
 
   it('that answers 529 is replaced by the next one (G20)', async () => {
-    rig.vendors['a']?.script(answer(529, { error: { type: 'overloaded_error', message: 'no' } }));
-    expect(await rig.ask('back')).to.include({ status: 200, by: 'b', attempts: '2' });
+    rig.vendors['a']?.script(respondWith(529, { error: { type: 'overloaded_error', message: 'no' } }));
+    expect(await rig.send('back')).to.include({ status: 200, by: 'b', attempts: '2' });
   });
 
   it('is shown in the metrics, with its failures, fallbacks and retries, and in a line of the log', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
-    expect((await rig.ask('shown', {}, { 'x-request-id': 'shown-0001' })).by).to.equal('b');
+    expect((await rig.send('shown', {}, { 'x-request-id': 'shown-0001' })).by).to.equal('b');
     rig.vendors['b']?.script(refusal(503), fine);
-    expect((await rig.ask('b/shown')).attempts).to.equal('2');
+    expect((await rig.send('b/shown')).attempts).to.equal('2');
     const text = await (await fetch(`${rig.gateway.url}/metrics`)).text();
     expect(text).to.match(/tollgate_target_state\{provider="a",model="shown"\} 2/);
     expect(text).to.include('tollgate_target_state{provider="b",model="shown"} 0');

@@ -12,7 +12,7 @@ interface Row {
   readonly state: string;
 }
 
-/** Creates an operator of a gateway who calls the routes of targets. */
+/** Creates an operator of a gateway for the routes of targets. */
 async function operate({ gateway }: RoutingRig) {
   const words = ['keys', 'create', '--user', 'root', '--admin'];
   const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
@@ -54,12 +54,12 @@ describe('operators’ commands for targets', () => {
       await wire.send(chunk(`data: ${delta(' two', 'stop')}\n\ndata: [DONE]\n\n`));
       await wire.send('0\r\n\r\n');
     }, fine);
-    const running = rig.ask('pair', { stream: true });
+    const running = rig.send('pair', { stream: true });
     await eventually(async () => expect(rig.countOf('a')).to.equal(1));
     expect(await operator.order('a/m', 'drain')).to.deep.include({
       ...{ status: 200, body: { object: 'target', target: 'a/m', drained: true } },
     });
-    expect(await rig.ask('pair')).to.include({ status: 200, by: 'b', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ status: 200, by: 'b', attempts: '1' });
     goOn();
     expect((await running).text).to.include(' two');
     expect(await operator.list()).to.have.deep.property('drained', ['a/m']);
@@ -70,9 +70,9 @@ describe('operators’ commands for targets', () => {
       .and.to.include('tollgate_alias_targets_available{alias="pair"} 1');
     const configPath = path.join(gateway.folder, 'tollgate.config.json');
     await gateway.use(await loadConfig({ cwd: gateway.folder, env: {}, configPath }));
-    expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ by: 'b', attempts: '1' });
     expect(await operator.order('a/m', 'undrain')).to.have.nested.property('body.drained', false);
-    expect(await rig.ask('pair')).to.include({ by: 'a', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ by: 'a', attempts: '1' });
     const audit = await gateway.command<{ data: object[] }>('audit', '--subject', 'a/m');
     expect(audit.data.map((entry) => (entry as { action: string }).action)).to.deep.equal([
       'target.undrain',
@@ -84,29 +84,29 @@ describe('operators’ commands for targets', () => {
     const before = rig.countOf('c');
     await operator.order('c', 'drain');
     for (const model of ['nick', 'c/other']) {
-      const { status, text } = await rig.ask(model);
+      const { status, text } = await rig.send(model);
       expect([status, JSON.parse(text).error.code]).to.deep.equal([503, 'provider_unavailable']);
       expect(text).to.include('An operator drained all targets of this model');
     }
     expect(rig.countOf('c')).to.equal(before);
-    expect(await operator.stateOf('c/m'), 'a configured target that nobody called').to.equal('drained');
+    expect(await operator.stateOf('c/m'), 'a configured target without calls').to.equal('drained');
     const { status, body } = await operator.order('c/m', 'undrain');
     expect([status, body.error.message]).to.deep.equal([
       409,
       'The whole provider "c" is drained. Undrain the provider.',
     ]);
     await operator.order('c', 'undrain');
-    expect(await rig.ask('nick')).to.include({ status: 200, by: 'c' });
+    expect(await rig.send('nick')).to.include({ status: 200, by: 'c' });
   });
 
   it('reset the health of an unhealthy target: the next call goes there', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '200' }), fine);
-    expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '2' });
+    expect(await rig.send('pair')).to.include({ by: 'b', attempts: '2' });
     expect(await operator.stateOf('a/m')).to.equal('open');
-    expect(await rig.ask('pair')).to.include({ by: 'b', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ by: 'b', attempts: '1' });
     expect(await operator.order('a/m', 'reset')).to.have.property('status', 200);
     expect(await operator.stateOf('a/m')).to.equal('closed');
-    expect(await rig.ask('pair')).to.include({ by: 'a', attempts: '1' });
+    expect(await rig.send('pair')).to.include({ by: 'a', attempts: '1' });
   });
 
   it('apply to the other gateways on the store, also from the command line, and to one that starts later', async () => {
@@ -117,14 +117,14 @@ describe('operators’ commands for targets', () => {
     const two = await start();
     try {
       rig.vendors['a']?.script(refusal(429, { 'retry-after': '200' }), fine);
-      expect(await two.ask('pair', {}, headers)).to.include({ by: 'b', attempts: '2' });
+      expect(await two.send('pair', {}, headers)).to.include({ by: 'b', attempts: '2' });
       await rig.gateway.command('target', 'reset', 'a');
-      await eventually(async () => expect(await two.ask('pair', {}, headers)).to.include({ by: 'a' }));
+      await eventually(async () => expect(await two.send('pair', {}, headers)).to.include({ by: 'a' }));
       await rig.gateway.command('target', 'drain', 'a/m');
-      await eventually(async () => expect(await two.ask('pair', {}, headers)).to.include({ by: 'b' }));
+      await eventually(async () => expect(await two.send('pair', {}, headers)).to.include({ by: 'b' }));
       const three = await start();
       try {
-        expect(await three.ask('pair', {}, headers), 'its first call').to.include({ by: 'b', attempts: '1' });
+        expect(await three.send('pair', {}, headers), 'its first call').to.include({ by: 'b', attempts: '1' });
       } finally {
         await three.stop();
       }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Browser, bodyOf, openBrowser } from '../support/clients/browser.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { type Operator, startOperator, type Told } from '../support/gateways/operator.ts';
+import { type Operator, type Reported, startOperator } from '../support/gateways/operator.ts';
 import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../support/identity/openid-people.ts';
 import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
 import { freePort } from '../support/processes/server-process.ts';
@@ -38,12 +38,12 @@ describe('teams with their own admins (E41)', () => {
   });
   after(() => operator.gateway.stop());
 
-  const put = async (team: string, body: object): Promise<Told> => {
-    const told = await operator.call('PUT', `/teams/${team}`, body);
-    expect(told.status, JSON.stringify(told.body)).to.equal(200);
-    return told;
+  const put = async (team: string, body: object): Promise<Reported> => {
+    const reported = await operator.call('PUT', `/teams/${team}`, body);
+    expect(reported.status, JSON.stringify(reported.body)).to.equal(200);
+    return reported;
   };
-  const ask = async (method: string, path: string, body?: object, bearer = owner): Promise<Told> => {
+  const send = async (method: string, path: string, body?: object, bearer = owner): Promise<Reported> => {
     const response = await fetch(operator.gateway.url + ADMIN + path, {
       method,
       headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
@@ -52,19 +52,19 @@ describe('teams with their own admins (E41)', () => {
     return { status: response.status, headers: response.headers, body: await bodyOf(response) };
   };
   const refused = async (method: string, path: string, body?: object, param?: string, bearer = owner) => {
-    const told = await ask(method, path, body, bearer);
-    expect([path, told.status, told.body.error.code]).to.deep.equal([path, 403, 'permission_denied']);
-    if (param !== undefined) expect(told.body.error.param).to.equal(param);
-    return told.body.error.message as string;
+    const reported = await send(method, path, body, bearer);
+    expect([path, reported.status, reported.body.error.code]).to.deep.equal([path, 403, 'permission_denied']);
+    if (param !== undefined) expect(reported.body.error.param).to.equal(param);
+    return reported.body.error.message as string;
   };
   const make = async (more: object = {}, bearer = owner): Promise<{ id: string; text: string }> => {
-    const { status, body } = await ask('POST', `${OWN}/keys`, more, bearer);
+    const { status, body } = await send('POST', `${OWN}/keys`, more, bearer);
     expect(status, JSON.stringify(body)).to.equal(200);
     return { id: body.api_key_info.id, text: body.api_key };
   };
 
   it('let an owner create, list, rotate and revoke keys of the tag, which the team pays for', async () => {
-    const made = await ask('POST', `${OWN}/keys`, { name: 'batch', rpm: 60, budget_usd: 2 });
+    const made = await send('POST', `${OWN}/keys`, { name: 'batch', rpm: 60, budget_usd: 2 });
     expect(made.status).to.equal(200);
     expect(made.body.api_key_info).to.deep.include({
       ...{ user_id: 'team=search', tags: ['team=search'], models: ['echo/echo'], plan: null, role: null },
@@ -73,12 +73,12 @@ describe('teams with their own admins (E41)', () => {
     expect((await operator.chat(key)).status).to.equal(200);
     expect((await operator.call('GET', `/accounts/${SEARCH}`)).body.spent_usd).to.be.a('string');
     const { id } = made.body.api_key_info;
-    expect((await ask('GET', `${OWN}/keys`)).body.data.map((each: { id: string }) => each.id)).to.include(id);
-    const next = await ask('POST', `${OWN}/keys/${id}/rotate`, { overlap_seconds: 0 });
+    expect((await send('GET', `${OWN}/keys`)).body.data.map((each: { id: string }) => each.id)).to.include(id);
+    const next = await send('POST', `${OWN}/keys/${id}/rotate`, { overlap_seconds: 0 });
     expect(next.body.api_key_info).to.deep.include({ tags: ['team=search'], rpm: 60, budget_usd: '2.00' });
     expect((await operator.chat(key)).code).to.equal('revoked_api_key');
     const successor = next.body.api_key_info.id;
-    expect((await ask('POST', `${OWN}/keys/${successor}/revoke`)).body.deleted).to.equal(true);
+    expect((await send('POST', `${OWN}/keys/${successor}/revoke`)).body.deleted).to.equal(true);
     expect((await operator.chat(next.body.api_key)).code).to.equal('revoked_api_key');
     const { data } = (await operator.call('GET', '/audit?actor=ann')).body;
     const actions = data.map(({ action }: { action: string }) => action);
@@ -96,10 +96,10 @@ describe('teams with their own admins (E41)', () => {
     const there = await refused('GET', `/own-teams/${ADS}/keys`);
     const nowhere = await refused('GET', `/own-teams/${encodeURIComponent('team=no')}/keys`);
     expect(there.replace('ads', 'no')).to.equal(nowhere);
-    expect((await ask('GET', '/own-teams')).body.data.map(({ tag }: { tag: string }) => tag)).to.deep.equal([
+    expect((await send('GET', '/own-teams')).body.data.map(({ tag }: { tag: string }) => tag)).to.deep.equal([
       'team=search',
     ]);
-    expect((await ask('GET', '/own-teams', undefined, other)).body.data).to.deep.equal([]);
+    expect((await send('GET', '/own-teams', undefined, other)).body.data).to.deep.equal([]);
     for (const path of [
       '/keys',
       '/users/ann',
@@ -128,10 +128,10 @@ describe('teams with their own admins (E41)', () => {
     await refused('POST', path, { plan: 'tools' }, 'plan');
     await refused('POST', path, { server_tools: ['web_search'] }, 'server_tools[0]');
     for (const more of [{ role: 'admin' }, { scopes: ['keys:write'] }, { account: 'root' }])
-      expect((await ask('POST', path, more)).status).to.equal(400);
+      expect((await send('POST', path, more)).status).to.equal(400);
     const { text } = await make({ user_id: 'bob', plan: 'free', models: ['echo/echo'], tags: ['team=search'] });
     expect((await operator.chat(text)).status).to.equal(200);
-    expect((await ask('GET', `${OWN}/keys`, undefined, text)).status).to.equal(403);
+    expect((await send('GET', `${OWN}/keys`, undefined, text)).status).to.equal(403);
   });
 
   it('return no key that operators created with more, and change no key of others', async () => {
@@ -147,20 +147,20 @@ describe('teams with their own admins (E41)', () => {
     ];
     for (const body of strangers) {
       const { id } = (await call('POST', '/keys', body)).body.api_key_info;
-      const told = await ask('POST', `${OWN}/keys/${id}/rotate`);
-      expect([JSON.stringify(body), told.status]).to.deep.equal([JSON.stringify(body), 403]);
+      const reported = await send('POST', `${OWN}/keys/${id}/rotate`);
+      expect([JSON.stringify(body), reported.status]).to.deep.equal([JSON.stringify(body), 403]);
     }
     const admin = (await call('POST', '/keys', { user_id: 'root', role: 'admin', tags })).body.api_key_info.id;
     await refused('POST', `${OWN}/keys/${admin}/revoke`);
     const ads = (await call('POST', '/keys', { user_id: 'zoe', tags: ['team=ads'] })).body.api_key_info.id;
     for (const word of ['rotate', 'revoke'])
-      expect((await ask('POST', `${OWN}/keys/${ads}/${word}`)).body.error.code).to.equal('not_found');
-    expect((await ask('PATCH', `${OWN}/keys/${ads}`, { tags: ['team=search'] })).status).to.be.oneOf([404, 405]);
+      expect((await send('POST', `${OWN}/keys/${ads}/${word}`)).body.error.code).to.equal('not_found');
+    expect((await send('PATCH', `${OWN}/keys/${ads}`, { tags: ['team=search'] })).status).to.be.oneOf([404, 405]);
     // A cursor must be a key of the team.
-    expect((await ask('GET', `${OWN}/keys?after=${ads}`)).body.error.code).to.equal('not_found');
+    expect((await send('GET', `${OWN}/keys?after=${ads}`)).body.error.code).to.equal('not_found');
     const listed: string[] = [];
     for (let after = ''; ; ) {
-      const { body } = await ask('GET', `${OWN}/keys?limit=1${after && `&after=${after}`}`);
+      const { body } = await send('GET', `${OWN}/keys?limit=1${after && `&after=${after}`}`);
       for (const each of body.data) {
         expect(each.tags).to.include('team=search');
         listed.push(each.id);
@@ -175,30 +175,30 @@ describe('teams with their own admins (E41)', () => {
     const { call } = operator;
     const path = `${OWN}/budgets`;
     const day = { amount_usd: 20, every: 'day' };
-    expect((await ask('PUT', `${path}/bob`, { ...day, user: 'bob' })).body).to.deep.include({
+    expect((await send('PUT', `${path}/bob`, { ...day, user: 'bob' })).body).to.deep.include({
       ...{ name: 'team=search~bob', tag: 'team=search', user: 'bob', owner: 'store' },
     });
     await refused('PUT', `${path}/bob`, { ...day, tag: 'team=ads' }, 'tag');
     await refused('PUT', `${path}/bob`, { amount_usd: 20.01, every: 'day' }, 'amount_usd');
     await refused('PUT', `${path}/bob`, { amount_usd: 21, every: 'hour' }, 'amount_usd');
     await refused('PUT', `${path}/bob`, { amount_usd: 20 * 31 + 1, every: 'month' }, 'amount_usd');
-    expect((await ask('PUT', `${path}/month`, { amount_usd: 600, every: 'month' })).status).to.equal(200);
+    expect((await send('PUT', `${path}/month`, { amount_usd: 600, every: 'month' })).status).to.equal(200);
     await call('PUT', '/budgets/cap', { amount_usd: 9, every: 'day', tag: 'team=search' });
-    const names = (await ask('GET', path)).body.data.map(({ name }: { name: string }) => name);
+    const names = (await send('GET', path)).body.data.map(({ name }: { name: string }) => name);
     expect(names).to.have.members(['of-file', 'cap', 'team=search', 'team=search~bob', 'team=search~month']);
     for (const name of ['cap', 'of-file', SEARCH]) {
-      expect((await ask('DELETE', `${path}/${name}`)).status, name).to.be.oneOf([400, 404]);
-      const told = await ask('PUT', `${path}/${name}`, { amount_usd: 10, every: 'day' });
-      if (told.status === 200) expect(told.body.name).to.equal(`team=search~${name}`);
-      else expect(told.status).to.equal(400);
+      expect((await send('DELETE', `${path}/${name}`)).status, name).to.be.oneOf([400, 404]);
+      const reported = await send('PUT', `${path}/${name}`, { amount_usd: 10, every: 'day' });
+      if (reported.status === 200) expect(reported.body.name).to.equal(`team=search~${name}`);
+      else expect(reported.status).to.equal(400);
     }
     expect((await call('GET', '/budgets/cap')).body.amount_usd).to.equal('9.00');
     expect((await call('GET', `/budgets/${SEARCH}`)).body.amount_usd).to.equal('20.00');
     expect((await call('DELETE', `/budgets/${SEARCH}`)).body.error.code).to.equal('conflict');
-    expect((await ask('DELETE', `${path}/bob`)).status).to.equal(200);
+    expect((await send('DELETE', `${path}/bob`)).status).to.equal(200);
     expect((await call('GET', '/budgets/team=search~bob')).status).to.equal(404);
-    for (let at = 0; at < 20; at += 1) await ask('PUT', `${path}/b${at}`, day);
-    expect((await ask('PUT', `${path}/more`, day)).body.error.code).to.equal('conflict');
+    for (let at = 0; at < 20; at += 1) await send('PUT', `${path}/b${at}`, day);
+    expect((await send('PUT', `${path}/more`, day)).body.error.code).to.equal('conflict');
   });
 
   it('show usage and calls of the tag only, whatever the query', async () => {
@@ -218,16 +218,16 @@ describe('teams with their own admins (E41)', () => {
       `?after=${encodeURIComponent(cursor)}`,
     ];
     for (const query of queries) {
-      const { status, body } = await ask('GET', `${OWN}/calls${query}`);
+      const { status, body } = await send('GET', `${OWN}/calls${query}`);
       expect([query, status]).to.deep.equal([query, 200]);
       for (const each of body.data) expect(each.tags, query).to.include('team=search');
     }
     await refused('GET', `${OWN}/calls?tag=${ADS}`, undefined, 'tag');
     await refused('GET', `${OWN}/usage?tag=${ADS}`, undefined, 'tag');
-    const [mine] = (await ask('GET', `${OWN}/calls?limit=1`)).body.data;
-    expect((await ask('GET', `${OWN}/calls/${mine.id}`)).body).to.not.have.property('bodies');
-    expect((await ask('GET', `${OWN}/calls/${foreign}`)).body.error.code).to.equal('not_found');
-    const byUser = (await ask('GET', `${OWN}/usage?by=user&last=30d`)).body;
+    const [mine] = (await send('GET', `${OWN}/calls?limit=1`)).body.data;
+    expect((await send('GET', `${OWN}/calls/${mine.id}`)).body).to.not.have.property('bodies');
+    expect((await send('GET', `${OWN}/calls/${foreign}`)).body.error.code).to.equal('not_found');
+    const byUser = (await send('GET', `${OWN}/usage?by=user&last=30d`)).body;
     const users = byUser.data.map(({ user }: { user: string }) => user);
     expect(users).to.include('team=search').and.not.include('zoe');
     const whole = (await call('GET', `/usage?by=user&last=30d&tag=${SEARCH}`)).body.totals;
@@ -237,7 +237,7 @@ describe('teams with their own admins (E41)', () => {
   it('are owned by groups of tokens, by keys and by those that replace them, until the operators change it', async () => {
     const { call, gateway } = operator;
     const token = (groups: readonly string[]) => signShared(SECRET, { sub: 'lea', groups });
-    expect((await ask('GET', `${OWN}/keys`, undefined, token(['leads']))).status).to.equal(200);
+    expect((await send('GET', `${OWN}/keys`, undefined, token(['leads']))).status).to.equal(200);
     await refused('GET', `${OWN}/keys`, undefined, undefined, token(['ops']));
     await refused('GET', `${OWN}/keys`, undefined, undefined, token(['other']));
     const robot = (await call('POST', '/keys', { user_id: 'robot', role: 'team' })).body;
@@ -245,9 +245,9 @@ describe('teams with their own admins (E41)', () => {
     expect(tag).to.equal('team=search');
     const { object: _object, ...values } = team;
     await put(SEARCH, { ...values, owners: { ...values.owners, keys: [robot.api_key_info.prefix] } });
-    expect((await ask('GET', `${OWN}/keys`, undefined, robot.api_key)).status).to.equal(200);
+    expect((await send('GET', `${OWN}/keys`, undefined, robot.api_key)).status).to.equal(200);
     const next = (await call('POST', `/keys/${robot.api_key_info.id}/rotate`)).body.api_key;
-    expect((await ask('GET', `${OWN}/keys`, undefined, next)).status).to.equal(200);
+    expect((await send('GET', `${OWN}/keys`, undefined, next)).status).to.equal(200);
     await put(SEARCH, { ...values, owners: { users: ['ann'] } });
     await refused('GET', `${OWN}/keys`, undefined, undefined, next);
     await refused('GET', `${OWN}/keys`, undefined, undefined, token(['leads']));
@@ -258,7 +258,7 @@ describe('teams with their own admins (E41)', () => {
   it('are created and deleted on the command line; their limits stay', async () => {
     const { gateway, call } = operator;
     const words = ['--owner-user', 'mia', '--models', 'echo/*', '--budget', '0.5', '--every', 'total'];
-    await gateway.command('teams', 'put', 'project=x', ...words);
+    await gateway.command('teams', 'set', 'project=x', ...words);
     const list = await gateway.command<{ data: { tag: string }[] }>('teams', 'list');
     expect(list.data.map(({ tag }) => tag)).to.deep.equal(['project=x', 'team=ads', 'team=search']);
     expect((await call('GET', '/budgets/project=x')).body).to.include({
@@ -268,8 +268,8 @@ describe('teams with their own admins (E41)', () => {
     });
     const mia = (await call('POST', '/keys', { user_id: 'mia', role: 'team' })).body.api_key;
     const path = `/own-teams/${encodeURIComponent('project=x')}`;
-    const { text } = await ask('POST', `${path}/keys`, {}, mia).then(({ body }) => ({ text: body.api_key as string }));
-    await gateway.command('teams', 'remove', 'project=x');
+    const { text } = await send('POST', `${path}/keys`, {}, mia).then(({ body }) => ({ text: body.api_key as string }));
+    await gateway.command('teams', 'delete', 'project=x');
     await refused('GET', `${path}/keys`, undefined, undefined, mia);
     expect((await operator.chat(text)).status).to.equal(200);
     expect((await call('GET', '/budgets/project=x')).status).to.equal(200);
@@ -279,8 +279,8 @@ describe('teams with their own admins (E41)', () => {
       [SEARCH, { owners: { users: ['ann'] }, plans: ['gold'] }, 'plans[0]'],
       [SEARCH, { owners: { users: ['ann'] }, models: ['nope/x'] }, 'models[0]'],
     ] as const) {
-      const told = await call('PUT', `/teams/${team}`, body);
-      expect([told.status, told.body.error.param]).to.deep.equal([400, param]);
+      const reported = await call('PUT', `/teams/${team}`, body);
+      expect([reported.status, reported.body.error.param]).to.deep.equal([400, param]);
     }
   });
 
@@ -314,7 +314,7 @@ describe('a team that a group of an OpenID provider owns (E41)', () => {
         openid: { ...client, roleClaims: ['roles'], roles: { leads: 'team', others: 'team' } },
       },
     });
-    await gateway.command('teams', 'put', 'team=search', '--owner-group', 'leads');
+    await gateway.command('teams', 'set', 'team=search', '--owner-group', 'leads');
   });
   after(async () => {
     await gateway?.stop();

@@ -96,7 +96,7 @@ describe('a gateway whose certificate is replaced', () => {
     agent.destroy();
   });
 
-  for (const [title, files, told] of [
+  for (const [title, files, reported] of [
     [
       'a certificate without its key',
       { cert: second.cert },
@@ -108,7 +108,7 @@ describe('a gateway whose certificate is replaced', () => {
     it(`keeps the previous one if it is replaced by ${title}`, async () => {
       await put(files);
       const refused = await reload().catch((error: Error) => error.message);
-      expect(refused).to.match(told);
+      expect(refused).to.match(reported);
       expect(await shown()).to.equal(serialOf(first));
       await put(second);
       await reload();
@@ -118,7 +118,7 @@ describe('a gateway whose certificate is replaced', () => {
   it('accepts only clients of the new authority when that is replaced too, also a returning one', async () => {
     const status = (more: tls.ConnectionOptions) =>
       requestTls(gateway.url, '/livez', { ...either, ...more }).then(
-        (answer) => answer.status,
+        (response) => response.status,
         () => 0,
       );
     const known = { cert: client.cert, key: client.key };

@@ -103,8 +103,8 @@ describe('a gateway with server.tls', () => {
     const socket = tls.connect({ host: '127.0.0.1', port: portOf(gateway.url), ...trusting(own) }, () =>
       socket.write(head),
     );
-    const [answer] = (await once(socket, 'data')) as [Buffer];
-    expect(String(answer)).to.match(/^HTTP\/1\.1 200 /);
+    const [response] = (await once(socket, 'data')) as [Buffer];
+    expect(String(response)).to.match(/^HTTP\/1\.1 200 /);
     socket.destroy();
   });
 

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type OpenAI from 'openai';
 import { jsonFixture } from '../support/formats/codec.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const QUESTION = { role: 'user', content: 'Weather in Paris and Rome?' } as const;
 const TOOLS: OpenAI.ChatCompletionTool[] = ['get_weather', 'get_time'].map((name) => ({
@@ -15,7 +15,7 @@ const TOOLS: OpenAI.ChatCompletionTool[] = ['get_weather', 'get_time'].map((name
 }));
 /** As long as the signature of a model after some thinking. */
 const SIGNATURE = Buffer.from('signature'.repeat(200)).toString('base64');
-const DOWN = answer(503, { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } });
+const DOWN = respondWith(503, { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } });
 
 /** Gemini's response with parallel calls; the first one is signed. */
 function signedCalls(): object {
@@ -61,7 +61,7 @@ describe('a conversation that Gemini began', () => {
       ),
     });
     client = gateway.openai();
-    gemini.script(answer(200, signedCalls()));
+    gemini.script(respondWith(200, signedCalls()));
     const { choices } = await client.chat.completions.create({
       model: 'to-openai',
       messages: [QUESTION],
@@ -79,7 +79,7 @@ describe('a conversation that Gemini began', () => {
   for (const [vendor, , takes] of FALLBACKS) {
     it(`continues at ${vendor}, with valid ids, the same in call and result`, async () => {
       gemini.script(DOWN);
-      other.script(answer(200, jsonFixture(`${vendor}/chat.json`)));
+      other.script(respondWith(200, jsonFixture(`${vendor}/chat.json`)));
       await client.chat.completions.create({ model: `to-${vendor}`, messages: history(), tools: TOOLS });
       const sent = other.requests.at(-1)?.body.toString() ?? '';
       const ids = [...sent.matchAll(/"(?:id|tool_call_id|tool_use_id)":"([^"]+)"/g)].map((match) => match[1] ?? '');
@@ -92,7 +92,7 @@ describe('a conversation that Gemini began', () => {
   }
 
   it('returns to Gemini with its signature', async () => {
-    gemini.script(answer(200, jsonFixture('gemini/chat.json')));
+    gemini.script(respondWith(200, jsonFixture('gemini/chat.json')));
     await client.chat.completions.create({ model: 'to-openai', messages: history(), tools: TOOLS });
     const { contents } = gemini.requests.at(-1)!.json() as { contents: { parts: object[] }[] };
     expect(contents[1]?.parts[0]).to.deep.include({ thoughtSignature: SIGNATURE });

@@ -4,7 +4,7 @@ import { sayScript } from '../support/gateways/ingress-rig.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { type Template, templateError } from '../support/vendors/chat-templates.ts';
 import { sendResponses } from '../support/vendors/responses-wire.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -31,7 +31,7 @@ describe('a self-hosted model behind the gateway', () => {
       // Only chat completions have these rules: vendors' own formats accept empty lists.
       const isChat = wire.request.path.endsWith('/chat/completions');
       const refused = isChat && templateError(template, wire.request.json() as Json);
-      if (refused) return wire.send(answer(400, refused));
+      if (refused) return wire.send(respondWith(400, refused));
       const isMessages = wire.request.path.endsWith('/messages');
       if (wire.request.path.endsWith('/responses')) return sendResponses({ pieces: [{ text: 'Yes.' }] })(wire);
       return sayScript(isMessages ? 'anthropic' : 'openai', { pieces: [{ text: 'Yes.' }] })(wire);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readBalance, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, type Json, MESSAGES, type Wire } from '../support/vendors/bill-wires.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 import { anthropic, openai } from './vendor-bills.ts';
 
@@ -36,7 +36,7 @@ describe('a call whose cost is not known', () => {
   const newKey = async (to: TestGateway, ...options: readonly string[]): Promise<string> =>
     (await to.command<{ api_key: string }>('keys', 'create', '--user', 'ann', ...options)).api_key;
 
-  const ask = (to: TestGateway, wire: Wire, model: string, token: string, more: Json = {}): Promise<Response> =>
+  const send = (to: TestGateway, wire: Wire, model: string, token: string, more: Json = {}): Promise<Response> =>
     to.post(wire.path, { ...wire.request, max_tokens: 100, model, ...more }, { authorization: `Bearer ${token}` });
 
   const recordOf = (to: TestGateway, token: string, response: Response): Promise<Json> =>
@@ -54,12 +54,12 @@ describe('a call whose cost is not known', () => {
         const to = await start('enforce');
         const token = await newKey(to);
         // An account without money learns what the call may cost, which equals the reservation.
-        const refused = (await (await ask(to, wire, model, token)).text()).match(/may cost ([\d.]+) USD/);
+        const refused = (await (await send(to, wire, model, token)).text()).match(/may cost ([\d.]+) USD/);
         const held = refused?.[1] ?? 'nothing';
         await to.command('accounts', 'credit', 'ann', '1');
         upstream.script(
           stream
-            ? answer(
+            ? respondWith(
                 200,
                 wire
                   .events(said)
@@ -67,9 +67,9 @@ describe('a call whose cost is not known', () => {
                   .join(''),
                 { 'content-type': 'text/event-stream' },
               )
-            : answer(200, wire.whole(said)),
+            : respondWith(200, wire.whole(said)),
         );
-        const response = await ask(to, wire, model, token, { stream });
+        const response = await send(to, wire, model, token, { stream });
         await response.text();
         expect(response.status).to.equal(200);
         if (!stream) expect(response.headers.get('x-tollgate-cost-usd')).to.equal('unknown');
@@ -93,8 +93,8 @@ describe('a call whose cost is not known', () => {
       const message = { role: 'assistant', content: [{ text: 'Hi' }] };
       const usage = { inputTokens: 100, outputTokens: 30, totalTokens: 130 };
       const said = { output: { message }, stopReason: 'end_turn', usage, serviceTier: { type: tier } };
-      upstream.script(answer(200, said));
-      const response = await ask(to, CHAT, 'bedrock/amazon.nova-pro-v1:0', await newKey(to));
+      upstream.script(respondWith(200, said));
+      const response = await send(to, CHAT, 'bedrock/amazon.nova-pro-v1:0', await newKey(to));
       expect(response.status, await response.clone().text()).to.equal(200);
       expect(response.headers.get('x-tollgate-cost-usd')).to.equal(cost);
     });
@@ -104,17 +104,17 @@ describe('a call whose cost is not known', () => {
     const token = await newKey(to);
     await to.command('accounts', 'credit', 'ann', '5');
     const usage = openai(2_000_000, 10, { server_tool_use: { web_search_requests: 1 } });
-    upstream.script(answer(200, CHAT.whole({ usage })));
-    const response = await ask(to, CHAT, 'priced/m', token);
+    upstream.script(respondWith(200, CHAT.whole({ usage })));
+    const response = await send(to, CHAT, 'priced/m', token);
     expect(await recordOf(to, token, response)).to.include({ priced: false, cost_usd: '2.00001' });
   });
 
   it('is charged its reservation if a budget of the key must cover it (E4)', async () => {
     const to = await start('track');
     const [, wire, model, said] = UNKNOWN[2] ?? expect.fail();
-    upstream.script(answer(200, wire.whole(said)));
+    upstream.script(respondWith(200, wire.whole(said)));
     const token = await newKey(to, '--budget', '1');
-    const response = await ask(to, wire, model, token);
+    const response = await send(to, wire, model, token);
     const { cost_usd: cost, priced } = await recordOf(to, token, response);
     expect([priced, Number(cost) > 0]).to.deep.equal([false, true]);
     const { spent } = await settledBooks(to.url, token);
@@ -125,8 +125,8 @@ describe('a call whose cost is not known', () => {
     const to = await start('track');
     const token = await newKey(to);
     const [, wire, model, said] = UNKNOWN[0] ?? expect.fail();
-    upstream.script(answer(200, wire.whole(said)));
-    const response = await ask(to, wire, model, token);
+    upstream.script(respondWith(200, wire.whole(said)));
+    const response = await send(to, wire, model, token);
     expect(await recordOf(to, token, response)).to.include({ priced: false, cost_usd: null, service_tier: 'turbo' });
     expect(await settledBooks(to.url, token)).to.include({ spent: 0, balance: 0 });
     const { totals } = (await (await to.get('/api/core/usage', { authorization: `Bearer ${token}` })).json()) as {
@@ -147,7 +147,7 @@ describe('a call whose cost is not known', () => {
       await to.send(`data: ${JSON.stringify(first)}\n\n`);
       to.end();
     });
-    const response = await ask(to, CHAT, 'relay/m', token, { stream: true });
+    const response = await send(to, CHAT, 'relay/m', token, { stream: true });
     await response.text().catch(() => '');
     expect(await recordOf(to, token, response)).to.include({ priced: false, cost_usd: null, outcome: 'error' });
     expect(await (await to.get('/metrics')).text()).to.match(

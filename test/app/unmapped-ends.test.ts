@@ -9,47 +9,47 @@ import { AMAZON_HEAD, amazonEvent } from '../support/vendors/amazon-frames.ts';
 import { completion, delta, events, openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import { responsesBody, responsesEvents } from '../support/vendors/responses-wire.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
-import { type Said, streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
+import { type ScriptedOutput, streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 import { eventually } from '../support/wait.ts';
 
 const WORD = 'SOMETHING_NEW';
 const USER = [{ role: 'user', content: 'Hi' }];
-const TEXT: Said = { pieces: [{ text: 'Half an answer' }], usage: { prompt: 50, completion: 10 } };
+const TEXT: ScriptedOutput = { pieces: [{ text: 'Half an answer' }], usage: { prompt: 50, completion: 10 } };
 const COST = 70;
 
 /** Request of a client format, and the end that it reads. */
 interface WayIn {
   readonly name: string;
-  readonly ask: (model: string, stream: boolean) => readonly [path: string, body: object];
+  readonly requestOf: (model: string, stream: boolean) => readonly [path: string, body: object];
   readonly end: RegExp;
 }
 
 const WAYS: readonly WayIn[] = [
   {
     name: 'chat',
-    ask: (model, stream) => ['/v1/chat/completions', { model, messages: USER, stream }],
+    requestOf: (model, stream) => ['/v1/chat/completions', { model, messages: USER, stream }],
     end: /"finish_reason":"length"(?:,"logprobs":null)?,"finish":\{"native":"SOMETHING_NEW","unmapped":true\}/,
   },
   {
     name: 'Messages',
-    ask: (model, stream) => ['/v1/messages', { model, max_tokens: 100, messages: USER, stream }],
+    requestOf: (model, stream) => ['/v1/messages', { model, max_tokens: 100, messages: USER, stream }],
     end: /"stop_reason":"max_tokens"/,
   },
   {
     name: 'Responses',
-    ask: (model, stream) => ['/v1/responses', { model, input: 'Hi', stream }],
+    requestOf: (model, stream) => ['/v1/responses', { model, input: 'Hi', stream }],
     end: /"status":"incomplete".*"incomplete_details":\{"reason":"max_output_tokens"\}/,
   },
   {
     name: 'Gemini',
-    ask: (model, stream) => [
+    requestOf: (model, stream) => [
       `/v1beta/models/${model}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
       { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
     ],
@@ -123,7 +123,10 @@ describe('a response with an unknown stop reason', () => {
   let gateway: TestGateway;
 
   before(async () => {
-    [vendor, second] = await Promise.all([startScriptedUpstream(), startScriptedUpstream(answer(200, completion()))]);
+    [vendor, second] = await Promise.all([
+      startScriptedUpstream(),
+      startScriptedUpstream(respondWith(200, completion())),
+    ]);
     const rest = { apiKey: 'k', baseUrl: vendor.url, models: ['*'], prices: tokenPrices(1, 2) };
     gateway = await startGateway({
       providers: {
@@ -161,12 +164,12 @@ describe('a response with an unknown stop reason', () => {
           const provider = model.slice(0, model.indexOf('/'));
           const [before, countedBefore] = [await settledBooks(url, key), await counted(provider)];
           vendor.script(async (wire) => {
-            if (!isStream) return wire.send(answer(200, whole));
+            if (!isStream) return wire.send(respondWith(200, whole));
             await wire.send(head);
             await wire.send(chunk(stream));
             return wire.send(LAST_CHUNK);
           });
-          const [path, body] = way.ask(`both-${name.toLowerCase()}`, isStream);
+          const [path, body] = way.requestOf(`both-${name.toLowerCase()}`, isStream);
           const response = await gateway.post(path, body);
           const text = await response.text();
           expect(response.status, text).to.equal(200);
@@ -189,12 +192,12 @@ describe('a response with an unknown stop reason', () => {
       const before = await settledBooks(url, key);
       const nothing = { index: 0, message: { role: 'assistant', content: '' }, finish_reason: WORD };
       vendor.script(
-        isStream ? events([delta('', WORD), '[DONE]']) : answer(200, completion('', { choices: [nothing] })),
+        isStream ? events([delta('', WORD), '[DONE]']) : respondWith(200, completion('', { choices: [nothing] })),
       );
       second.script(
         isStream
           ? events([delta('fine'), delta('', 'stop', { usage: completion().usage }), '[DONE]'])
-          : answer(200, completion()),
+          : respondWith(200, completion()),
       );
       const response = await gateway.post('/v1/chat/completions', {
         model: 'both-chat',
@@ -220,7 +223,7 @@ describe('a response with an unknown stop reason', () => {
         vendor.script(
           stream
             ? events([JSON.stringify({ id: 'c', model: 'm', choices: [streamed] }), delta('', WORD), '[DONE]'])
-            : answer(200, completion('', { choices: [{ index: 0, message, finish_reason: WORD }] })),
+            : respondWith(200, completion('', { choices: [{ index: 0, message, finish_reason: WORD }] })),
         );
         const response = await gateway.post('/v1/chat/completions', { model: 'chat/m', messages: USER, tools, stream });
         expect(await response.text()).to.match(

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const run = promisify(execFile);
 
@@ -44,9 +44,9 @@ describe('uploads by Python’s requests', () => {
     python = found;
     vendor = await startScriptedUpstream((wire) => {
       const { path } = wire.request;
-      if (path.includes('/images/')) return wire.send(answer(200, { created: 1, data: [{ b64_json: 'AAAA' }] }));
-      if (path.includes('/files')) return wire.send(answer(200, { id: 'file-1', object: 'file' }));
-      return wire.send(answer(200, { text: 'Hello.', duration: 1 }));
+      if (path.includes('/images/')) return wire.send(respondWith(200, { created: 1, data: [{ b64_json: 'AAAA' }] }));
+      if (path.includes('/files')) return wire.send(respondWith(200, { id: 'file-1', object: 'file' }));
+      return wire.send(respondWith(200, { text: 'Hello.', duration: 1 }));
     });
     gateway = await startGateway({
       providers: { openai: { apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] } },

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 /** Forms that clients send to each route: the fields, the name of the file's field, and the file. */
 interface Upload {
@@ -126,9 +126,9 @@ describe('uploads of real clients', () => {
   before(async () => {
     vendor = await startScriptedUpstream((wire) => {
       const { path } = wire.request;
-      if (path.includes('/images/')) return wire.send(answer(200, { created: 1, data: [{ b64_json: 'AAAA' }] }));
-      if (path.includes('/files')) return wire.send(answer(200, { id: 'file-1', object: 'file' }));
-      return wire.send(answer(200, { text: 'Hello.', duration: 1 }));
+      if (path.includes('/images/')) return wire.send(respondWith(200, { created: 1, data: [{ b64_json: 'AAAA' }] }));
+      if (path.includes('/files')) return wire.send(respondWith(200, { id: 'file-1', object: 'file' }));
+      return wire.send(respondWith(200, { text: 'Hello.', duration: 1 }));
     });
     gateway = await startGateway({
       providers: { openai: { apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] } },

@@ -18,7 +18,7 @@ const TAGS = ['', 'team=search', 'team=ads,project=x', 'project=y,team=search,en
 const MODELS = ['dear/echo', 'cheap/echo', 'free/echo', 'any'] as const;
 const ZONES = ['UTC', 'Europe/Berlin', 'Asia/Kolkata', 'Australia/Lord_Howe', 'America/New_York'] as const;
 
-interface Asked {
+interface Reply {
   readonly user: number;
   readonly tags: string;
   readonly model: string;
@@ -27,7 +27,7 @@ interface Asked {
   readonly session: string;
 }
 
-const ASKED: fc.Arbitrary<Asked> = fc.record({
+const QUERY: fc.Arbitrary<Reply> = fc.record({
   user: fc.nat(USERS.length - 1),
   tags: fc.constantFrom(...TAGS),
   model: fc.constantFrom(...MODELS),
@@ -62,8 +62,8 @@ function testSums(store: () => string): void {
   });
   after(() => installation?.remove());
 
-  const call = async ({ url }: GatewayProcess, asked: Asked): Promise<number> => {
-    const { user, tags, model, stream, words, session } = asked;
+  const call = async ({ url }: GatewayProcess, reply: Reply): Promise<number> => {
+    const { user, tags, model, stream, words, session } = reply;
     const headers: Record<string, string> = {
       authorization: `Bearer ${keys[user]}`,
       'content-type': 'application/json',
@@ -92,15 +92,15 @@ function testSums(store: () => string): void {
     this.timeout(900_000);
     for (let kill = 0; kill < KILLS; kill += 1) {
       const gateway = await installation.start();
-      const calls = fc.sample(ASKED, CALLS).map((asked) => call(gateway, asked));
+      const calls = fc.sample(QUERY, CALLS).map((response) => call(gateway, response));
       await Promise.race(calls.slice(kill));
       await gateway.kill();
       await Promise.all(calls);
     }
     const gateway = await installation.start();
     // A store timeout on a busy machine decides nothing, so the call is repeated.
-    for (const asked of fc.sample(ASKED, CALLS))
-      await eventually(async () => expect(await call(gateway, asked)).to.equal(200));
+    for (const response of fc.sample(QUERY, CALLS))
+      await eventually(async () => expect(await call(gateway, response)).to.equal(200));
     let spent = 0;
     for (const key of keys) {
       await settledBooks(gateway.url, key);

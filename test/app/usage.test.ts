@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSigner } from '../support/identity/tokens.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
@@ -27,7 +27,7 @@ describe('usage over HTTP', () => {
 
   before(async () => {
     upstream = await startScriptedUpstream();
-    upstream.script(answer(200, COMPLETION));
+    upstream.script(respondWith(200, COMPLETION));
     const signer = await createSigner('usage');
     gateway = await startGateway(
       {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Installation, installGateway } from '../support/gateways/gateway-process.ts';
 import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const BYTES = 31_000_000;
 const SHAPES: readonly (readonly [what: string, text: () => string])[] = [
@@ -27,8 +27,8 @@ describe('four concurrent responses of 31 MB', function () {
   for (const [what, text] of SHAPES)
     it(`E28: leave a gateway of 256 MB running and responsive, when they are ${what}`, async () => {
       const gateway = await installation.start({ NODE_OPTIONS: '--max-old-space-size=256' });
-      vendor.script(answer(200, text(), { 'content-type': 'application/json' }));
-      const ask = async (model: string): Promise<number> => {
+      vendor.script(respondWith(200, text(), { 'content-type': 'application/json' }));
+      const send = async (model: string): Promise<number> => {
         const response = await fetch(`${gateway.url}/v1/chat/completions`, {
           method: 'POST',
           headers: { authorization: `Bearer ${installation.key}`, 'content-type': 'application/json' },
@@ -38,7 +38,7 @@ describe('four concurrent responses of 31 MB', function () {
         return response.status;
       };
       let isOver = false;
-      const large = Promise.all([1, 2, 3, 4].map(() => ask('one/m'))).finally(() => {
+      const large = Promise.all([1, 2, 3, 4].map(() => send('one/m'))).finally(() => {
         isOver = true;
       });
       let alive = 0;
@@ -50,7 +50,7 @@ describe('four concurrent responses of 31 MB', function () {
       }
       expect((await large).every((status) => status === 200 || status === 503)).to.equal(true);
       expect(alive).to.be.greaterThan(0);
-      expect(await ask('echo/echo')).to.equal(200);
+      expect(await send('echo/echo')).to.equal(200);
       await gateway.stop();
     });
 });

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { CallRow, Store } from '../../contract/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FailureRig, startFailureRig } from '../support/gateways/failure-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
-import { answer, type Script } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type Script } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const DEPTH = 20_000;
@@ -23,19 +23,19 @@ const BAD: readonly (readonly [what: string, body: Buffer])[] = [
 
 describe('an excessive response of a vendor', function () {
   this.timeout(120_000);
-  let rig: FaultRig;
+  let rig: FailureRig;
   let store: Store;
   before(async () => {
-    rig = await startFaultRig();
+    rig = await startFailureRig({ store: 'sqlite:./data' });
     store = await openSqlite({ folder: path.join(rig.gateway.folder, 'data') });
   });
   after(async () => {
     await store?.close();
     await rig?.stop();
   });
-  beforeEach(() => rig.second.script(answer(200, completion('rescued'))));
+  beforeEach(() => rig.second.script(respondWith(200, completion('rescued'))));
 
-  const ask = (model: string, rest: object = {}): Promise<Response> =>
+  const send = (model: string, rest: object = {}): Promise<Response> =>
     rig.gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'hi' }], ...rest });
   const codeOf = async (response: Response): Promise<string> =>
     ((await response.json()) as { error: { code: string } }).error.code;
@@ -49,10 +49,10 @@ describe('an excessive response of a vendor', function () {
 
   for (const [what, body] of BAD)
     for (const stream of [false, true]) {
-      const asked = stream ? 'for a stream' : 'for a response';
-      it(`E28: ${what}, asked ${asked}, is provider_invalid_response and has a record`, async () => {
-        rig.vendor.script(answer(200, body, JSON_TYPE));
-        const response = await ask('one/m', { stream });
+      const mode = stream ? 'for a stream' : 'for a response';
+      it(`E28: ${what}, asked ${mode}, is provider_invalid_response and has a record`, async () => {
+        rig.vendor.script(respondWith(200, body, JSON_TYPE));
+        const response = await send('one/m', { stream });
         expect(response.status).to.equal(503);
         expect(await codeOf(response)).to.equal('provider_invalid_response');
         expect(await recordOf(response)).to.include({ outcome: 'error', errorCode: 'provider_invalid_response' });
@@ -60,8 +60,8 @@ describe('an excessive response of a vendor', function () {
     }
 
   it('E28: the next target of an alias responds instead of a vendor with an excessive response', async () => {
-    rig.vendor.script(answer(200, OBJECTS, JSON_TYPE));
-    const response = await ask('both');
+    rig.vendor.script(respondWith(200, OBJECTS, JSON_TYPE));
+    const response = await send('both');
     expect(response.status).to.equal(200);
     expect(response.headers.get('x-tollgate-provider')).to.equal('two');
     expect(await response.text()).to.include('rescued');
@@ -73,7 +73,7 @@ describe('an excessive response of a vendor', function () {
   it('E28: responds also instead of one whose first stream event is deeply nested', async () => {
     rig.vendor.script(events([having(nested()).toString(), '[DONE]']));
     rig.second.script(events([delta('rescued', 'stop'), '[DONE]']));
-    const response = await ask('both', { stream: true });
+    const response = await send('both', { stream: true });
     expect(response.headers.get('x-tollgate-provider')).to.equal('two');
     expect(await response.text()).to.include('rescued');
   });
@@ -85,7 +85,7 @@ describe('an excessive response of a vendor', function () {
     it(`E28: an event of a stream that is ${what} ends it with an error frame`, async () => {
       const bad: Script = events([delta('so far'), having(extra).toString(), '[DONE]']);
       rig.vendor.script(bad);
-      const response = await ask('one/m', { stream: true });
+      const response = await send('one/m', { stream: true });
       const text = await response.text();
       expect(text).to.include('so far').and.include('"code":"provider_invalid_response"');
       expect(text).not.to.include('[DONE]');
@@ -95,7 +95,7 @@ describe('an excessive response of a vendor', function () {
   it('E28: deeply nested arguments of a tool, as text inside a response, pass', async () => {
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: nested('1') } };
     const choice = { index: 0, finish_reason: 'tool_calls', message: { role: 'assistant', tool_calls: [call] } };
-    rig.vendor.script(answer(200, completion('', { choices: [choice] })));
+    rig.vendor.script(respondWith(200, completion('', { choices: [choice] })));
     for (const [door, body] of [
       ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] }],
       ['/v1/messages', { max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] }],
@@ -109,8 +109,8 @@ describe('an excessive response of a vendor', function () {
 
   for (const status of [400, 500])
     it(`E28: the body of an error ${status} that is deeply nested is an error of the provider like any other`, async () => {
-      rig.vendor.script(answer(status, `{"error":{"message":"no","param":${nested()}}}`, JSON_TYPE));
-      const response = await ask('one/m');
+      rig.vendor.script(respondWith(status, `{"error":{"message":"no","param":${nested()}}}`, JSON_TYPE));
+      const response = await send('one/m');
       expect(response.status).to.equal(status === 400 ? 400 : 503);
       expect(await codeOf(response)).to.be.oneOf(['invalid_request', 'provider_unavailable']);
       await recordOf(response);

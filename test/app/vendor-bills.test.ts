@@ -11,14 +11,14 @@ import {
   type Wire,
   WORDS,
 } from '../support/vendors/bill-wires.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 import { caseLines, priceLines, sourceLines } from './bill-table.ts';
 import { anthropic, CASES, type Case, gemini, HELD, LOWERED, openai, SMALL_CALLS } from './vendor-bills.ts';
 
 function eventStream(events: readonly (string | object)[], headers: Readonly<Record<string, string>> = {}): Buffer {
   const text = events.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`);
-  return answer(200, text.join(''), { 'content-type': 'text/event-stream', ...headers });
+  return respondWith(200, text.join(''), { 'content-type': 'text/event-stream', ...headers });
 }
 
 /** Frames of a stream with several usage reports; the last one is lower, and the one before it is charged. */
@@ -96,11 +96,11 @@ describe('usage in a vendor’s response is charged', () => {
   /** Sends a request; returns the cost in the record of the call. */
   const charge = async (
     script: Buffer,
-    { wire, model, asked }: Pick<Case, 'wire' | 'model' | 'asked'>,
+    { wire, model, request }: Pick<Case, 'wire' | 'model' | 'request'>,
     stream: boolean,
   ) => {
     upstream.script(script);
-    const response = await gateway.post(wire.path, { ...wire.request, model, ...asked, stream });
+    const response = await gateway.post(wire.path, { ...wire.request, model, ...request, stream });
     const text = await response.text();
     expect(response.status, text).to.equal(200);
     return eventually(async () => {
@@ -118,13 +118,15 @@ describe('usage in a vendor’s response is charged', () => {
     for (const stream of [false, true])
       it(`${title}${stream ? ', streamed' : ''} (${row})`, async () => {
         const { whole, events } = rest.wire;
-        const script = stream ? eventStream(events(said), headers) : answer(200, whole(said), headers);
+        const script = stream ? eventStream(events(said), headers) : respondWith(200, whole(said), headers);
         expect(await charge(script, rest, stream)).to.deep.equal({ usd, estimated });
       });
 
   it('zeros of embeddings are estimated (E7)', async () => {
     const data = [{ object: 'embedding', index: 0, embedding: [0.5] }];
-    upstream.script(answer(200, { object: 'list', data, model: 'm', usage: { prompt_tokens: 0, total_tokens: 0 } }));
+    upstream.script(
+      respondWith(200, { object: 'list', data, model: 'm', usage: { prompt_tokens: 0, total_tokens: 0 } }),
+    );
     const response = await gateway.post('/v1/embeddings', { model: 'priced/m', input: 'word '.repeat(100) });
     expect([response.status, response.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, '0.000125']);
   });
@@ -133,7 +135,7 @@ describe('usage in a vendor’s response is charged', () => {
     const { calls, tokens, usd } = SMALL_CALLS;
     const data = [{ object: 'embedding', index: 0, embedding: [0.5] }];
     const usage = { prompt_tokens: tokens, total_tokens: tokens };
-    upstream.script(answer(200, { object: 'list', data, model: 'm', usage }));
+    upstream.script(respondWith(200, { object: 'list', data, model: 'm', usage }));
     const token = (await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'small')).api_key;
     const headers = { authorization: `Bearer ${token}` };
     for (let sent = 0; sent < calls; sent += 20)
@@ -152,7 +154,7 @@ describe('usage in a vendor’s response is charged', () => {
   it('fees alone do not change the price of the serving model (E6)', async () => {
     const said = { model: 'claude-opus-5', usage: anthropic(1000, 100, { server_tool_use: { other_requests: 1 } }) };
     const call = { wire: MESSAGES, model: 'feed/claude-haiku-4-5' };
-    expect(await charge(answer(200, MESSAGES.whole(said)), call, false)).to.deep.equal({
+    expect(await charge(respondWith(200, MESSAGES.whole(said)), call, false)).to.deep.equal({
       usd: 0.0175,
       estimated: false,
     });
@@ -194,7 +196,7 @@ describe('the maximum cost is reserved before a request is sent', () => {
   const sound = { type: 'input_audio', input_audio: { data: 'aaaa', format: 'wav' } };
   const HOLDS: readonly (readonly [row: string, title: string, Wire, model: string, Json, status: number])[] = [
     // 2,000 tokens at 30 dollars per million, and at the 75 of the priority tier.
-    ['E3', 'a tier that nobody named', CHAT, 'openai/gpt-5.5', { max_tokens: 2000 }, 402],
+    ['E3', 'a tier that was not requested', CHAT, 'openai/gpt-5.5', { max_tokens: 2000 }, 402],
     [
       'E3',
       'not one that the request excludes',
@@ -225,7 +227,7 @@ describe('the maximum cost is reserved before a request is sent', () => {
   for (const [row, title, wire, model, request, status] of HOLDS)
     it(`${title}: ${status} (${row})`, async () => {
       const usage = wire === CHAT ? openai(10, 10) : anthropic(10, 10);
-      upstream.script(answer(200, wire.whole({ usage })));
+      upstream.script(respondWith(200, wire.whole({ usage })));
       const response = await gateway.post(wire.path, { ...wire.request, ...request, model });
       expect(response.status, await response.text()).to.equal(status);
     });
@@ -235,17 +237,17 @@ describe('the maximum cost is reserved before a request is sent', () => {
     return { authorization: `Bearer ${token}` };
   };
 
-  for (const { row, title, asked, usd } of HELD)
+  for (const { row, title, request, usd } of HELD)
     it(`with ${title}: ${usd} US dollars (${row})`, async () => {
       const poor = await newCaller('poor');
-      const response = await gateway.post(CHAT.path, { ...CHAT.request, ...asked, model: 'output/m' }, poor);
+      const response = await gateway.post(CHAT.path, { ...CHAT.request, ...request, model: 'output/m' }, poor);
       const [, held] = /may cost ([\d.]+) USD/.exec(await response.text()) ?? [];
       expect([response.status, Number(held)]).to.deep.equal([402, usd]);
     });
 
   for (const { row, balance, tokens, usd } of LOWERED)
     it(`a caller without a limit, and with ${balance} US dollars, gets ${tokens ?? 'all'} tokens (${row})`, async () => {
-      upstream.script(answer(200, CHAT.whole({ usage: openai(10, 100) })));
+      upstream.script(respondWith(200, CHAT.whole({ usage: openai(10, 100) })));
       const user = `user${balance}`;
       const caller = await newCaller(user);
       await gateway.command('accounts', 'credit', user, balance);

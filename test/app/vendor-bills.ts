@@ -10,7 +10,7 @@ export interface Case {
   readonly title: string;
   readonly wire: Wire;
   readonly model: string;
-  readonly asked?: Json;
+  readonly request?: Json;
   readonly said: Json;
   readonly headers?: Readonly<Record<string, string>>;
   /** US dollars; null if the cost is unknown. */
@@ -43,7 +43,7 @@ export const CASES: readonly Case[] = [
     row: 'E3',
     title: 'priority asked, default served',
     ...GPT,
-    asked: { service_tier: 'priority' },
+    request: { service_tier: 'priority' },
     said: { service_tier: 'default', usage: USED },
     usd: 0.008,
   },
@@ -59,7 +59,7 @@ export const CASES: readonly Case[] = [
     title: 'priority by its new name',
     wire: RESPONSES,
     model: 'openai/gpt-6.1-sol',
-    asked: { service_tier: 'priority' },
+    request: { service_tier: 'priority' },
     said: { service_tier: 'fast', usage: anthropic(1000, 100) },
     usd: 0.006,
   },
@@ -67,15 +67,15 @@ export const CASES: readonly Case[] = [
     row: 'E3',
     title: 'flex of a long prompt',
     ...GPT,
-    asked: { service_tier: 'flex' },
+    request: { service_tier: 'flex' },
     said: { service_tier: 'flex', usage: openai(300_000, 100) },
     usd: 1.50225,
   },
   {
     row: 'E3',
-    title: 'flex asked, nothing told',
+    title: 'flex requested, no tier reported',
     ...GPT,
-    asked: { service_tier: 'flex' },
+    request: { service_tier: 'flex' },
     said: { usage: USED },
     usd: 0.004,
   },
@@ -84,7 +84,7 @@ export const CASES: readonly Case[] = [
     title: 'flex asked, default served, on Responses',
     wire: RESPONSES,
     model: 'openai/gpt-5.5',
-    asked: { service_tier: 'flex' },
+    request: { service_tier: 'flex' },
     said: { service_tier: 'default', usage: anthropic(1000, 100) },
     usd: 0.008,
   },
@@ -264,7 +264,7 @@ export const CASES: readonly Case[] = [
   },
   {
     row: 'E5',
-    title: 'sound beside text, some of both cached',
+    title: 'sound next to text, some of both cached',
     ...FLASH,
     said: gemini(2000, 100, {
       cachedContentTokenCount: 1000,
@@ -391,7 +391,7 @@ export const CASES: readonly Case[] = [
       usage: anthropic(1000, 10, {
         iterations: [
           iteration('message', undefined, 1000, 10),
-          iteration('advisor_message', 'claude-nobody-9', 2000, 100),
+          iteration('advisor_message', 'claude-missing-9', 2000, 100),
         ],
       }),
     },
@@ -486,32 +486,37 @@ export const CASES: readonly Case[] = [
 export const HELD: readonly {
   readonly row: string;
   readonly title: string;
-  readonly asked: Json;
+  readonly request: Json;
   readonly usd: number;
 }[] = [
-  { row: 'E8', title: '`best_of`: 5', asked: { max_tokens: 1000, best_of: 5 }, usd: 0.005 },
-  { row: 'E8', title: '`n`: 3', asked: { max_tokens: 100, n: 3 }, usd: 0.0003 },
+  { row: 'E8', title: '`best_of`: 5', request: { max_tokens: 1000, best_of: 5 }, usd: 0.005 },
+  { row: 'E8', title: '`n`: 3', request: { max_tokens: 100, n: 3 }, usd: 0.0003 },
   {
     row: 'E8',
     title: '`options.num_predict`: 3,000',
-    asked: { max_tokens: 100, options: { num_predict: 3000 } },
+    request: { max_tokens: 100, options: { num_predict: 3000 } },
     usd: 0.003,
   },
-  { row: 'E8', title: '`max_new_tokens`: 5,000', asked: { max_tokens: 100, max_new_tokens: 5000 }, usd: 0.005 },
-  { row: 'E8', title: '`min_tokens`: 900', asked: { max_tokens: 10, min_tokens: 900 }, usd: 0.0009 },
+  { row: 'E8', title: '`max_new_tokens`: 5,000', request: { max_tokens: 100, max_new_tokens: 5000 }, usd: 0.005 },
+  { row: 'E8', title: '`min_tokens`: 900', request: { max_tokens: 10, min_tokens: 900 }, usd: 0.0009 },
   {
     row: 'E8',
     title: '`reasoning.max_tokens`: 2,000',
-    asked: { max_tokens: 100, reasoning: { max_tokens: 2000 } },
+    request: { max_tokens: 100, reasoning: { max_tokens: 2000 } },
     usd: 0.0021,
   },
   {
     row: 'E8',
     title: '`thinking.budget_tokens`: 2,000',
-    asked: { max_tokens: 100, thinking: { type: 'enabled', budget_tokens: 2000 } },
+    request: { max_tokens: 100, thinking: { type: 'enabled', budget_tokens: 2000 } },
     usd: 0.0021,
   },
-  { row: 'E8', title: '`extra_body.best_of`: 2', asked: { max_tokens: 100, extra_body: { best_of: 2 } }, usd: 0.0002 },
+  {
+    row: 'E8',
+    title: '`extra_body.best_of`: 2',
+    request: { max_tokens: 100, extra_body: { best_of: 2 } },
+    usd: 0.0002,
+  },
 ];
 
 /**

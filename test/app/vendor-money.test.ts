@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const PATH = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'hello' }];
 const responding = (usage: object) =>
-  answer(200, {
+  respondWith(200, {
     id: 'c',
     object: 'chat.completion',
     created: 1,
@@ -36,29 +36,29 @@ describe('money and a vendor’s reports', () => {
     await upstream.close();
   });
 
-  const ask = (fields: object) => gateway.post(PATH, { messages, ...fields });
+  const send = (fields: object) => gateway.post(PATH, { messages, ...fields });
   const costOf = (response: Response) => response.headers.get('x-tollgate-cost-usd');
   const sent = () => JSON.parse(String(upstream.requests.at(-1)?.body ?? '{}')) as Record<string, unknown>;
 
   it('D11: the vendor’s figure is charged if no table has a price', async () => {
     upstream.script(responding({ cost: 0.5 }));
-    const response = await ask({ model: 'unpriced/m' });
+    const response = await send({ model: 'unpriced/m' });
     expect([response.status, costOf(response)]).to.deep.equal([200, '0.50']);
   });
 
   it('D11: the vendor’s figure wins over the table', async () => {
     upstream.script(responding({ cost: 0.25 }));
-    expect(costOf(await ask({ model: 'openrouter/openai/gpt-4.1' }))).to.equal('0.25');
+    expect(costOf(await send({ model: 'openrouter/openai/gpt-4.1' }))).to.equal('0.25');
   });
 
   it('D11: the operator’s price wins over the vendor’s figure', async () => {
     upstream.script(responding({ cost: 0.25 }));
-    expect(costOf(await ask({ model: 'priced/m' }))).to.equal('0.00001');
+    expect(costOf(await send({ model: 'priced/m' }))).to.equal('0.00001');
   });
 
   it('G17: impossible usage is charged as the estimate, also outside of chat', async () => {
     const usage = { prompt_tokens: 1e308, total_tokens: 1e308 };
-    upstream.script(answer(200, { object: 'list', model: 'm', data: [{ index: 0, embedding: [0.5] }], usage }));
+    upstream.script(respondWith(200, { object: 'list', model: 'm', data: [{ index: 0, embedding: [0.5] }], usage }));
     const response = await gateway.post('/v1/embeddings', { model: 'priced/m', input: 'hello' });
     expect(response.status, await response.clone().text()).to.equal(200);
     expect(Number(costOf(response))).to.be.within(0.000001, 0.0001);
@@ -66,17 +66,17 @@ describe('money and a vendor’s reports', () => {
 
   it('D8: a tier with a price is sent and charged, another is dropped and reported, and a cheaper one refused', async () => {
     upstream.script(responding({}));
-    const known = await ask({ model: 'priced/m', service_tier: 'priority' });
+    const known = await send({ model: 'priced/m', service_tier: 'priority' });
     expect([costOf(known), sent()['service_tier']]).to.deep.equal(['0.00002', 'priority']);
-    const other = await ask({ model: 'priced/m', service_tier: 'scale' });
+    const other = await send({ model: 'priced/m', service_tier: 'scale' });
     expect([costOf(other), other.headers.get('x-tollgate-dropped')]).to.deep.equal(['0.00001', 'service_tier']);
     expect(sent()).to.not.have.property('service_tier');
-    expect((await ask({ model: 'priced/m', service_tier: 'flex' })).status, 'at most').to.equal(400);
+    expect((await send({ model: 'priced/m', service_tier: 'flex' })).status, 'at most').to.equal(400);
   });
 
   it('D1: a disguised variant of a known field is a 400, and nothing is sent', async () => {
     const count = upstream.requests.length;
-    const response = await ask({ model: 'priced/m', Model: 'dear' });
+    const response = await send({ model: 'priced/m', Model: 'dear' });
     const { error } = (await response.json()) as { readonly error: { readonly code: string; readonly param: string } };
     expect([response.status, error.code, error.param]).to.deep.equal([400, 'invalid_request', 'Model']);
     expect(upstream.requests).to.have.length(count);
@@ -84,13 +84,13 @@ describe('money and a vendor’s reports', () => {
 
   it('D5: the largest limit applies, a larger one is 400', async () => {
     upstream.script(responding({}));
-    expect((await ask({ model: 'priced/m', max_tokens: 2_147_483_647 })).status).to.equal(200);
-    expect((await ask({ model: 'priced/m', max_tokens: Number.MAX_SAFE_INTEGER })).status).to.equal(400);
+    expect((await send({ model: 'priced/m', max_tokens: 2_147_483_647 })).status).to.equal(200);
+    expect((await send({ model: 'priced/m', max_tokens: Number.MAX_SAFE_INTEGER })).status).to.equal(400);
   });
 
   it('D27: known requests of clients pass over HTTP, legacy functions in both directions', async () => {
     upstream.script(responding({}));
-    const loose = await ask({
+    const loose = await send({
       model: 'priced/m',
       max_tokens: -1,
       user: null,
@@ -107,9 +107,14 @@ describe('money and a vendor’s reports', () => {
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
     const message = { role: 'assistant', content: null, tool_calls: [call] };
     upstream.script(
-      answer(200, { id: 'c', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }),
+      respondWith(200, {
+        id: 'c',
+        created: 1,
+        model: 'm',
+        choices: [{ index: 0, message, finish_reason: 'tool_calls' }],
+      }),
     );
-    const legacy = await ask({ model: 'priced/m', functions: [{ name: 'f' }] });
+    const legacy = await send({ model: 'priced/m', functions: [{ name: 'f' }] });
     const { choices } = (await legacy.json()) as { readonly choices: readonly Record<string, object>[] };
     expect(choices[0]).to.deep.include({ finish_reason: 'function_call' });
     expect(choices[0]?.['message']).to.deep.include({ function_call: { name: 'f', arguments: '{}' } });

@@ -20,7 +20,7 @@ describe('aliases of paths', () => {
   after(() => gateway?.stop());
 
   /** Sends a request whose only credential is in this header. */
-  const ask = (path: string, body: unknown, header = 'authorization', more: Record<string, string> = {}) =>
+  const send = (path: string, body: unknown, header = 'authorization', more: Record<string, string> = {}) =>
     fetch(gateway.url + path, {
       method: 'POST',
       headers: {
@@ -68,18 +68,20 @@ describe('aliases of paths', () => {
     const client = azure();
     expect((await client.chat.completions.create(CHAT)).choices[0]?.message.content).to.equal('one two three');
     expect((await client.responses.create({ model: 'echo/echo', input: 'hello' })).output_text).to.equal('hello');
-    const encoded = await ask('/openai/deployments/echo%2Fecho/chat/completions?api-version=x', { messages: MESSAGES });
+    const encoded = await send('/openai/deployments/echo%2Fecho/chat/completions?api-version=x', {
+      messages: MESSAGES,
+    });
     expect(encoded.status).to.equal(200);
   });
 
   it('E73: `api-key` is a credential only below these paths, and is compared with others', async () => {
-    expect((await ask('/openai/v1/chat/completions', CHAT, 'api-key')).status).to.equal(200);
-    expect((await ask('/v1/chat/completions', CHAT, 'api-key')).status).to.equal(401);
-    const two = await ask('/openai/v1/chat/completions', CHAT, 'api-key', {
+    expect((await send('/openai/v1/chat/completions', CHAT, 'api-key')).status).to.equal(200);
+    expect((await send('/v1/chat/completions', CHAT, 'api-key')).status).to.equal(401);
+    const two = await send('/openai/v1/chat/completions', CHAT, 'api-key', {
       authorization: `Bearer tg_${'x'.repeat(40)}`,
     });
     expect(two.status).to.equal(200);
-    expect((await ask('/openai/deployments/fast/chat/completions', { messages: [] }, 'api-key')).status).to.equal(400);
+    expect((await send('/openai/deployments/fast/chat/completions', { messages: [] }, 'api-key')).status).to.equal(400);
   });
 
   it('E73: websockets below Azure’s path are opened by `api-key` too, and those elsewhere are not', async () => {
@@ -106,7 +108,7 @@ describe('aliases of paths', () => {
   });
 
   it('E73: an unknown deployment is an unknown model', async () => {
-    const response = await ask('/openai/deployments/gone/chat/completions', { messages: MESSAGES });
+    const response = await send('/openai/deployments/gone/chat/completions', { messages: MESSAGES });
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     expect([response.status, error.code]).to.deep.equal([404, 'unsupported_model']);
     expect(error.message).to.include('gone');
@@ -116,7 +118,7 @@ describe('aliases of paths', () => {
     const key = { 'idempotency-key': 'ways-in-1' };
     const idOf = async (deployment: string): Promise<string> => {
       const path = `/openai/deployments/${deployment}/chat/completions`;
-      const response = await ask(path, { messages: MESSAGES }, 'api-key', key);
+      const response = await send(path, { messages: MESSAGES }, 'api-key', key);
       expect(response.status).to.equal(200);
       return ((await response.json()) as { id: string }).id;
     };
@@ -129,11 +131,11 @@ describe('aliases of paths', () => {
     const body = { contents: [{ role: 'user', parts: [{ text: 'one two' }] }] };
     for (const version of ['v1beta', 'v1'])
       for (const model of ['echo/echo', 'fast', 'echo%2Fecho']) {
-        const whole = await ask(`/${version}/${model}:generateContent`, body, 'x-goog-api-key');
+        const whole = await send(`/${version}/${model}:generateContent`, body, 'x-goog-api-key');
         const { candidates } = (await whole.json()) as { candidates: { content: { parts: { text: string }[] } }[] };
         expect(candidates[0]?.content.parts[0]?.text, model).to.equal('one two');
       }
-    const stream = await ask('/v1beta/echo/echo:streamGenerateContent?alt=sse', body, 'x-goog-api-key');
+    const stream = await send('/v1beta/echo/echo:streamGenerateContent?alt=sse', body, 'x-goog-api-key');
     expect(await stream.text()).to.include('"text":"one');
     const byUrl = await fetch(`${gateway.url}/v1beta/echo/echo:countTokens?key=${gateway.key}`, {
       method: 'POST',
@@ -141,20 +143,20 @@ describe('aliases of paths', () => {
       body: JSON.stringify(body),
     });
     expect(await byUrl.json()).to.have.property('totalTokens');
-    const wrong = await ask('/v1beta/echo/echo:generateContent', { contents: 7 }, 'x-goog-api-key');
+    const wrong = await send('/v1beta/echo/echo:generateContent', { contents: 7 }, 'x-goog-api-key');
     expect(await wrong.json()).to.have.nested.property('error.status', 'INVALID_ARGUMENT');
   });
 
   it('a plugin’s own route keeps its path, and a path of no model route is not found', async () => {
-    expect(await (await ask('/openai/own/chat', {})).json()).to.deep.equal({ own: true });
+    expect(await (await send('/openai/own/chat', {})).json()).to.deep.equal({ own: true });
     expect((await fetch(`${gateway.url}/openai/v1/own-page`)).status).to.equal(404);
     for (const path of ['/openai/v1/nothing', '/openai/deployments/fast/nothing', '/v1beta/openai/nothing'])
-      expect((await ask(path, {})).status, path).to.equal(404);
-    expect((await ask('/openai/api/core/admin/keys', {})).status).to.equal(404);
+      expect((await send(path, {})).status, path).to.equal(404);
+    expect((await send('/openai/api/core/admin/keys', {})).status).to.equal(404);
   });
 
   it('the log names the route, and no credential', async () => {
-    await ask('/openai/deployments/fast/chat/completions', { messages: MESSAGES }, 'api-key', {
+    await send('/openai/deployments/fast/chat/completions', { messages: MESSAGES }, 'api-key', {
       'x-request-id': 'ways-in-log-1',
     });
     const line = gateway.logs.find(({ request_id, msg }) => request_id === 'ways-in-log-1' && msg === 'request');

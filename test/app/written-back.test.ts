@@ -29,7 +29,7 @@ describe('data read by operators', () => {
   const THINGS: readonly (readonly [what: string, method: string, path: () => string])[] = [
     ['a user', 'PATCH', () => '/users/ann'],
     ['a user who is blocked', 'PATCH', () => '/users/bob'],
-    ['a user of whom nothing is stored', 'PATCH', () => '/users/nobody'],
+    ['a user of whom nothing is stored', 'PATCH', () => '/users/missing'],
     ['an account', 'PATCH', () => '/accounts/ann'],
     ['a plan of the file', 'PUT', () => '/plans/free'],
     ['a plan of the store', 'PUT', () => '/plans/team'],
@@ -86,8 +86,8 @@ describe('data read by operators', () => {
     const change = async (method: string, path: string, alter: (body: never) => object): Promise<object> => {
       const { body, headers } = await call('GET', path);
       const sent = { ...body, ...alter(body as never) };
-      const { status, body: told } = await call(method, path, sent, { 'if-match': headers.get('etag') ?? '' });
-      expect(status, JSON.stringify(told)).to.equal(200);
+      const { status, body: reported } = await call(method, path, sent, { 'if-match': headers.get('etag') ?? '' });
+      expect(status, JSON.stringify(reported)).to.equal(200);
       return (await call('GET', path)).body;
     };
     expect(await change('PATCH', '/users/ann', () => ({ name: 'Ann' }))).to.include({ name: 'Ann', blocked: false });

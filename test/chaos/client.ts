@@ -25,7 +25,7 @@ export interface Tried {
   readonly retryAfterMs: number | undefined;
 }
 
-export interface Asking {
+export interface ChaosRequest {
   readonly n: number;
   readonly form: Form;
   readonly model: string;
@@ -45,10 +45,10 @@ export const RESERVED_OUTPUT = MAX_TOKENS;
 const RETRIES = 2;
 
 /** Makes a call as an SDK does, with its retries; returns every HTTP request. */
-export async function callAsSdk(asking: Asking, clock: () => number): Promise<readonly Tried[]> {
+export async function callAsSdk(sent: ChaosRequest, clock: () => number): Promise<readonly Tried[]> {
   const all: Tried[] = [];
   for (let nth = 0; nth <= RETRIES; nth += 1) {
-    const tried = await callOnce(asking, nth, clock);
+    const tried = await callOnce(sent, nth, clock);
     all.push(tried);
     if (!mayRetry(tried)) break;
     if (nth < RETRIES) await pause(tried.retryAfterMs ?? backOffMs(nth));
@@ -68,9 +68,9 @@ function backOffMs(nth: number): number {
   return Math.min(500 * 2 ** nth, 8_000) * (1 - Math.random() / 4);
 }
 
-async function callOnce(asking: Asking, nth: number, clock: () => number): Promise<Tried> {
-  const { form, model, node, url, key } = asking;
-  const id = `c-${String(asking.n).padStart(7, '0')}-${nth}`;
+async function callOnce(sent: ChaosRequest, nth: number, clock: () => number): Promise<Tried> {
+  const { form, model, node, url, key } = sent;
+  const id = `c-${String(sent.n).padStart(7, '0')}-${nth}`;
   const fromMs = clock();
   let text = '';
   let firstMs: number | undefined;

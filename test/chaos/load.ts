@@ -40,8 +40,8 @@ export function startLoad({ rate, seed, lengthMs, clock, nodes, key }: LoadOptio
   const begin = (n: number): void => {
     const form = formOf(random());
     const node = n % nodes.length;
-    const asking = { n, form, node, key, model: pick(random, ALIASES), url: nodes[node]?.url ?? '' };
-    const work = callAsSdk(asking, clock).then((tried) => {
+    const request = { n, form, node, key, model: pick(random, ALIASES), url: nodes[node]?.url ?? '' };
+    const work = callAsSdk(request, clock).then((tried) => {
       calls.push({ n, form, tried });
       if (tried.at(-1)?.came === 'whole') came.good += 1;
       came.tried += tried.length;

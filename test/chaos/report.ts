@@ -71,7 +71,7 @@ function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly R
     ['those that did not', causesOf(verdict.failures)],
     ['without a live target all the time', number(verdict.noLiveTarget)],
     [
-      'streams that their vendor broke off after the first words, not counted above: told as an error; ended quietly',
+      'streams that their vendor broke off after the first words, not counted above: reported as an error; ended silently',
       `${number(verdict.broken)}; ${verdict.quiet.length}`,
       verdict.quiet.length === 0,
     ],
@@ -94,7 +94,7 @@ function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly R
       [firstTokenMs.p50, firstTokenMs.p99].map(number).join('; '),
     ],
     [
-      'the p99 of a response beside the clocks of attempts at vendors that hung, as a share of one clock (whole 5 s, streams 3 s)',
+      'the p99 of a response next to the time limits of attempts at vendors that hung, as a share of one clock (whole 5 s, streams 3 s)',
       `${Math.round(100 * overClocks)} %`,
       overClocks <= 1,
     ],

@@ -2,10 +2,10 @@ import { factsOf } from '../../contract/facts.ts';
 import type { ChatRequest } from '../../contract/index.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -42,7 +42,7 @@ export interface ChaosVendor {
 const THINKS_MS = [20, 250] as const;
 const BETWEEN_MS = [5, 80] as const;
 const STATUSES = [500, 502, 503, 529] as const;
-const LONGEST_TOLD_S = 3;
+const LONGEST_RETRY_AFTER_S = 3;
 
 /** Id that a client wrote into its prompt. */
 export const CALL_ID = /c-\d{7}-\d/;
@@ -100,12 +100,12 @@ const DEEDS: Readonly<Record<Mood, (context: Context) => unknown>> = Object.free
 
 function refuse({ wire, note }: Context, status: number, headers: Record<string, string> = {}): Promise<void> {
   note.kind = 'refused';
-  return wire.send(answer(status, { error: { message: 'not now', type: 'error' } }, headers));
+  return wire.send(respondWith(status, { error: { message: 'not now', type: 'error' } }, headers));
 }
 
 function limit(context: Context): Promise<void> {
   const leftS = Math.floor((context.spell.toMs - context.nowMs) / 1000);
-  return refuse(context, 429, { 'retry-after': String(Math.min(Math.max(leftS, 1), LONGEST_TOLD_S)) });
+  return refuse(context, 429, { 'retry-after': String(Math.min(Math.max(leftS, 1), LONGEST_RETRY_AFTER_S)) });
 }
 
 async function fail(context: Context): Promise<void> {
@@ -117,15 +117,15 @@ async function fail(context: Context): Promise<void> {
 const LIES: readonly ((context: Context) => Promise<void>)[] = [
   (context) => serve(context, 'absurd'),
   (context) => serve(context, 'none'),
-  async ({ wire }) => wire.send(answer(200, '{"id":', { 'content-type': 'application/json' })),
+  async ({ wire }) => wire.send(respondWith(200, '{"id":', { 'content-type': 'application/json' })),
   async ({ wire, note }) => {
     note.kind = 'refused';
-    await wire.send(answer(200, '<html>nginx</html>', { 'content-type': 'text/html' }));
+    await wire.send(respondWith(200, '<html>nginx</html>', { 'content-type': 'text/html' }));
   },
   async ({ wire, note, isStream }) => {
     note.kind = 'refused';
     const error = { error: { message: 'overloaded', type: 'server_error' } };
-    await wire.send(answer(200, error));
+    await wire.send(respondWith(200, error));
     if (isStream) wire.end();
   },
   cut,
@@ -168,22 +168,23 @@ async function say({ wire, note }: Pick<Context, 'wire' | 'note'>, text: string)
 }
 
 /** Sends a valid response. Its text contains the call's id, which exposes a response to the wrong caller. */
-async function serve({ wire, note, random, isStream }: Context, counts: 'told' | 'none' | 'absurd' = 'told') {
+async function serve({ wire, note, random, isStream }: Context, counts: 'real' | 'none' | 'absurd' = 'real') {
   const words = ['Here ', 'is ', 'what ', note.id, ' asked.'];
-  const told = { prompt_tokens: Math.floor(between(random, 50, 150)), completion_tokens: 10, total_tokens: 0 };
-  told.total_tokens = told.prompt_tokens + told.completion_tokens;
+  const reported = { prompt_tokens: Math.floor(between(random, 50, 150)), completion_tokens: 10, total_tokens: 0 };
+  reported.total_tokens = reported.prompt_tokens + reported.completion_tokens;
   const absurd = { prompt_tokens: -5, completion_tokens: 1e308, total_tokens: 'many' };
-  const usage = counts === 'told' ? { usage: told } : counts === 'absurd' ? { usage: absurd } : { usage: undefined };
+  const usage =
+    counts === 'real' ? { usage: reported } : counts === 'absurd' ? { usage: absurd } : { usage: undefined };
   await wire.pause(between(random, ...THINKS_MS));
   if (wire.isGone) return;
   const end = (): void => {
     note.kind = 'served';
-    if (counts === 'told') note.usage = told;
+    if (counts === 'real') note.usage = reported;
   };
   if (!isStream) {
     note.textBytes = Buffer.byteLength(words.join(''));
     end();
-    await wire.send(answer(200, completion(words.join(''), usage)));
+    await wire.send(respondWith(200, completion(words.join(''), usage)));
     return;
   }
   await wire.send(SSE_HEAD);

@@ -85,6 +85,39 @@ describe('tollgate plugins add', () => {
     expect(listed.stdout).to.include('tollgate-plugin-guard').and.include('1.2.3');
   });
 
+  it('G68: runs no code of a package with the environment of the shell before it is confirmed', async () => {
+    const seen = path.join(root, 'seen.json');
+    const spy = `import { writeFileSync } from 'node:fs';
+      const secret = process.env.OPENAI_API_KEY;
+      try { if (secret) writeFileSync(${JSON.stringify(seen)}, secret); } catch {}
+      ${policy(`hosts: [secret ?? 'none.example'],`)}`;
+    const project = makeProject();
+    const { code, stderr } = await runCli(['plugins', 'add', makePackage(spy)], project, {
+      env: { ...env, OPENAI_API_KEY: 'sk-of-the-shell' },
+    });
+    expect(stderr)
+      .to.match(/hosts +none\.example$/m)
+      .and.include('there is no terminal to confirm it');
+    expect(code).to.equal(2);
+    expect(existsSync(seen)).to.equal(false);
+  });
+
+  it('G68: refuses a package that declares other rights once it is installed', async () => {
+    const project = makeProject();
+    const code = policy(`permissions: process.env.HOME ? ['ledger', 'records'] : [],`);
+    const added = await add(project, makePackage(code), '--yes');
+    expect(added.stderr).to.include('declares other permissions than before it was installed: ["ledger","records"]');
+    expect(added.code).to.equal(3);
+    expect(read(project)).to.equal(CONFIG);
+    expect(existsSync(path.join(project, 'node_modules', 'tollgate-plugin-guard'))).to.equal(false);
+  });
+
+  it('G68: refuses a package that ends the process that imports it', async () => {
+    const { code, stderr } = await add(makeProject(), makePackage(`process.exit(0);\n${policy()}`), '--yes');
+    expect(stderr).to.include('it ended the process that imported it');
+    expect(code).to.equal(2);
+  });
+
   it('accepts a folder, a custom name and options, and preserves the format of a JSON file', async () => {
     const schema = `configSchema: { type: 'object', additionalProperties: false, required: ['word'], properties: { word: { type: 'string', description: 'A word.' } } },`;
     const folder = makePackage(policy(schema));

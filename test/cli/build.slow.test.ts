@@ -124,8 +124,8 @@ describe('G44: npm start and npm run build in a clone', function () {
       const form = new FormData();
       form.set('file', new File(['RIFF'], 'a.wav', { type: 'audio/wav' }));
       form.set('model', 'echo/none');
-      const answer = await fetch(`${url}/v1/audio/transcriptions`, { method: 'POST', body: form });
-      expect(answer.status).to.be.within(400, 499);
+      const response = await fetch(`${url}/v1/audio/transcriptions`, { method: 'POST', body: form });
+      expect(response.status).to.be.within(400, 499);
     }
     const killed = await workerPids(twoUrl);
     for (const pid of killed) process.kill(pid, 'SIGKILL');

@@ -31,12 +31,12 @@ describe('G41: tollgate check warns of models that can never be called', () => {
     [
       'a model without a price where money is limited',
       local('baseUrl: http://127.0.0.1:9/v1\nmodels: [mine]', 'billing: enforce\n'),
-      /yaml:5:\d+ providers\.local\.models\[0\]: names "local\/mine", which has no known price, and billing is "enforce": calls of it are 403\. Set providers\.local\.prices/,
+      /yaml:5:\d+ providers\.local\.models\[0\]: names "local\/mine", which has no known price, and billing is "enforce", so its calls return 403\. Set providers\.local\.prices/,
     ],
     [
       'an alias to a model that its provider does not list',
       local('baseUrl: http://127.0.0.1:9/v1\nmodels: [mine]', 'models: { best: local/other }\n'),
-      /yaml:6:\d+ models\.best: names "local\/other", which is not in the list of models of the provider "local": calls of it are 404\. Add it/,
+      /yaml:6:\d+ models\.best: names "local\/other", which is not in the list of models of the provider "local", so calls return 404\. Add it/,
     ],
     [
       'a base URL that has the path of a call',
@@ -63,12 +63,12 @@ describe('G41: tollgate check warns of models that can never be called', () => {
     [
       'a price by the token',
       local('baseUrl: http://127.0.0.1:9/v1\nmodels: [mine]\nprices: { mine: { input: 0.0000025, output: 10 } }'),
-      /yaml:6:\d+ providers\.local\.prices\.mine\.input: is (?:0\.0000025|2\.5e-6) .*far too little.* write 2\.5\./,
+      /yaml:6:\d+ providers\.local\.prices\.mine\.input: is (?:0\.0000025|2\.5e-6) .*far too low.* write 2\.5\./,
     ],
     [
       'a price a million times too large',
       local('baseUrl: http://127.0.0.1:9/v1\nmodels: [mine]\nprices: { mine: { input: 1, output: 10000000 } }'),
-      /providers\.local\.prices\.mine\.output: is 10000000 .*far too much.* write 10\./,
+      /providers\.local\.prices\.mine\.output: is 10000000 .*far too high.* write 10\./,
     ],
   ];
   for (const [title, text, says, env] of cases)

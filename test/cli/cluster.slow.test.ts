@@ -27,7 +27,7 @@ function configure(folder: string, name: string, more: object): string {
 }
 
 /** Process id of the worker that handles the request. */
-async function askWorker(url: string): Promise<string> {
+async function requestWorker(url: string): Promise<string> {
   const response = await fetch(`${url}/test/pid`, { headers: { connection: 'close' } });
   return response.text();
 }
@@ -59,11 +59,11 @@ async function startGateway(folder: string, file: string): Promise<Gateway> {
   };
 }
 
-async function eventually<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
+async function eventually<T>(what: string, send: () => Promise<T | undefined>): Promise<T> {
   const giveUpAt = performance.now() + START_MS;
   for (;;) {
-    const answer = await ask().catch(() => undefined);
-    if (answer !== undefined) return answer;
+    const response = await send().catch(() => undefined);
+    if (response !== undefined) return response;
     if (performance.now() > giveUpAt) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
@@ -78,7 +78,7 @@ function linesOf({ running }: Gateway): readonly LogLine[] {
 }
 
 /** Sends requests until the log shows both workers. */
-async function untilBothAnswered(gateway: Gateway): Promise<void> {
+async function untilBothResponded(gateway: Gateway): Promise<void> {
   await eventually('both workers answer', async () => {
     await gateway.chat();
     const seen = new Set(linesOf(gateway).flatMap(({ msg, worker }) => (msg === 'request' ? [worker] : [])));
@@ -102,7 +102,7 @@ describe('a gateway of several workers', function () {
 
   it('answers on one port from both, shows its first key once, and ends cleanly on SIGTERM', async () => {
     const gateway = await start('plain');
-    await untilBothAnswered(gateway);
+    await untilBothResponded(gateway);
     gateway.running.child.kill('SIGTERM');
     const { code, stderr } = await gateway.running.finished;
     expect(code).to.equal(0);
@@ -112,15 +112,15 @@ describe('a gateway of several workers', function () {
 
   it('starts workers that keep their compiled code while idle', async () => {
     const gateway = await start('rested', { plugins: ['./pid.mjs'] });
-    const told = await eventually('a worker tells its options of Node', () => askWorker(gateway.url));
-    expect(told).to.match(/^\d+ .*--no-memory-reducer$/);
+    const reported = await eventually('a worker tells its options of Node', () => requestWorker(gateway.url));
+    expect(reported).to.match(/^\d+ .*--no-memory-reducer$/);
   });
 
   it('replaces a worker that was killed, and continues to respond', async () => {
     const gateway = await start('killed', { plugins: ['./pid.mjs'] });
-    await untilBothAnswered(gateway);
+    await untilBothResponded(gateway);
     const victim = await eventually('a worker tells its process id', async () =>
-      Number.parseInt(await askWorker(gateway.url), 10),
+      Number.parseInt(await requestWorker(gateway.url), 10),
     );
     process.kill(victim, 'SIGKILL');
     await eventually('the death is logged', async () =>
@@ -130,7 +130,7 @@ describe('a gateway of several workers', function () {
     );
     const others = new Set<number>();
     await eventually('two workers answer again', async () => {
-      others.add(Number.parseInt(await askWorker(gateway.url), 10));
+      others.add(Number.parseInt(await requestWorker(gateway.url), 10));
       return others.size === 2 ? true : undefined;
     });
     expect([...others]).to.not.include(victim);
@@ -146,14 +146,14 @@ describe('a gateway of several workers', function () {
 
   it('returns metrics of all workers from any of them', async () => {
     const gateway = await start('measured', { policies: { metrics: { auth: 'none' } } });
-    await untilBothAnswered(gateway);
-    const asked = linesOf(gateway).filter(({ msg }) => msg === 'request').length;
+    await untilBothResponded(gateway);
+    const requestCount = linesOf(gateway).filter(({ msg }) => msg === 'request').length;
     const count = await eventually('the metrics hold every call', async () => {
       const text = await (await fetch(`${gateway.url}/metrics`, { headers: { connection: 'close' } })).text();
       const sum = [...text.matchAll(/^tollgate_calls_total\{.*\} (\d+)/gm)].reduce((all, [, n]) => all + Number(n), 0);
-      return sum >= asked ? sum : undefined;
+      return sum >= requestCount ? sum : undefined;
     });
-    expect(count).to.be.at.least(asked);
+    expect(count).to.be.at.least(requestCount);
   });
 
   it('is refused on a store that lives in one process', async () => {

@@ -54,10 +54,10 @@ describe('tollgate completion', () => {
   const LINES: readonly (readonly [line: readonly string[], offers: readonly string[]])[] = [
     [['keys', 'b'], ['block']],
     [['keys', 'create', '--rp'], ['--rpm']],
-    [['--json', 'budgets', 'put', '--ti'], ['--timezone']],
+    [['--json', 'budgets', 'set', '--ti'], ['--timezone']],
     [['calls', 'show', '--fol'], []],
     [['calls', 'top', '--on'], ['--once']],
-    [['accounts', 'plans', 'pu'], ['put']],
+    [['accounts', 'plans', 'se'], ['set']],
     [['usage', '--user', 'keys', '--cs'], ['--csv']],
     // Values that cannot be completed.
     [['usage', '--user', ''], []],

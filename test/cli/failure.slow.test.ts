@@ -26,11 +26,11 @@ async function startAt(
       done();
     },
   });
-  const fault: unknown = await createGateway({ cwd, env: {}, host, port, log: createSilentLog() }).then(
+  const failure: unknown = await createGateway({ cwd, env: {}, host, port, log: createSilentLog() }).then(
     (gateway) => gateway.close(),
     (error: unknown) => error,
   );
-  const code = reportFailure(fault, { out: err, err, isTty: false, colors: pc.createColors(false) }, false);
+  const code = reportFailure(failure, { out: err, err, isTty: false, colors: pc.createColors(false) }, false);
   return `${code} ${text}`;
 }
 

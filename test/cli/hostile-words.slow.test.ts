@@ -22,12 +22,12 @@ const OPTIONS: readonly (readonly [words: readonly string[], takes: readonly str
   ],
   [['keys', 'create'], ['user'], 'text'],
   [['keys', 'create', '--user', 'u'], ['account', 'name'], 'text'],
-  [['budgets', 'put', 'b', '1'], ['every']],
+  [['budgets', 'set', 'b', '1'], ['every']],
   [
-    ['budgets', 'put', 'b', '1', '--every', 'day'],
+    ['budgets', 'set', 'b', '1', '--every', 'day'],
     ['timezone', 'soft', 'plan', 'provider'],
   ],
-  [['budgets', 'put', 'b', '1', '--every', 'day'], ['user', 'model'], 'text'],
+  [['budgets', 'set', 'b', '1', '--every', 'day'], ['user', 'model'], 'text'],
   [['budgets', 'raise', 'b', '1'], ['until']],
   [['models'], ['provider']],
 ];
@@ -42,7 +42,7 @@ const ARGS: readonly (readonly string[])[] = [
   ...['show', 'block', 'rotate', 'revoke'].map((name) => ['keys', name]),
   ...[
     ['calls', 'show'],
-    ['budgets', 'remove'],
+    ['budgets', 'delete'],
     ['plans', 'show'],
   ],
 ];

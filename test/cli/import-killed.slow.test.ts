@@ -56,7 +56,7 @@ describeWith('an import that is killed', { postgres: POSTGRES, initdb: INITDB, r
       for (const words of [['start'], ['keys', 'list'], ['export', path.join(folder, `${kind}.out`)]]) {
         const { code, stderr } = await startCli([...words, '--config', config], folder).finished;
         expect(code, words[0]).to.not.equal(0);
-        expect(stderr, words[0]).to.match(/An import into this store began on .* has not ended.*delete the store/s);
+        expect(stderr, words[0]).to.match(/An import into this store began on .* has not ended.*new, empty store/s);
       }
     }).timeout(240_000);
 });

@@ -5,7 +5,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { runCli, startCli } from '../support/processes/cli.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { completion } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const FIXTURES = path.join(import.meta.dirname, '..', 'fixtures', 'import');
 
@@ -28,7 +28,7 @@ describe('a configuration of another gateway, as in its documents', () => {
   let vendor: ScriptedUpstream;
 
   before(async () => {
-    vendor = await startScriptedUpstream(answer(200, completion('from the vendor')));
+    vendor = await startScriptedUpstream(respondWith(200, completion('from the vendor')));
   });
   after(() => vendor.close());
 

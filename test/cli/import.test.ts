@@ -8,7 +8,7 @@ import { readObject } from '../../contract/index.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';
-import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const FIXTURES = path.join(import.meta.dirname, '..', 'fixtures', 'import');
 const OK = {
@@ -190,7 +190,7 @@ describe('the import from another gateway', () => {
     const { server: _, auth: __, ...rest } = config;
     const gateway = await startGateway(rest, { files: { '.env': await readFile(path.join(out, '.env'), 'utf8') } });
     try {
-      upstream.script(answer(200, OK));
+      upstream.script(respondWith(200, OK));
       const body = { model: 'vllm-models', messages: [{ role: 'user', content: 'Hi' }] };
       const response = await gateway.post('/v1/chat/completions', body);
       expect(await response.json()).to.have.nested.property('choices[0].message.content', 'hello');
@@ -227,12 +227,12 @@ describe('the import from another gateway', () => {
   });
 
   it('runs: clients of Portkey name its virtual keys, its catalog and its configs, and change only the base URL', async () => {
-    const upstream = await startScriptedUpstream(({ send }) => send(answer(200, OK)));
+    const upstream = await startScriptedUpstream(({ send }) => send(respondWith(200, OK)));
     const own = { virtual_key: 'openai-mine', custom_host: `${upstream.url}/v1`, override_params: { model: 'gpt-4o' } };
     const { config } = await importFrom('portkey', await write('pc-chat.json', JSON.stringify(own)));
     const { server: _, auth: __, ...rest } = config;
     const gateway = await startGateway(rest, { env: { OPENAI_MINE_KEY: 'key-of-openai' } });
-    const ask = async (model: string, headers: Record<string, string>) => {
+    const sendRequest = async (model: string, headers: Record<string, string>) => {
       const response = await fetch(`${gateway.url}/portkey/v1/chat/completions`, {
         method: 'POST',
         headers: { 'x-portkey-api-key': gateway.key, 'content-type': 'application/json', ...headers },
@@ -245,13 +245,13 @@ describe('the import from another gateway', () => {
       ];
     };
     try {
-      expect(await ask('gpt-4o', { 'x-portkey-virtual-key': 'openai-mine' })).to.deep.equal([
+      expect(await sendRequest('gpt-4o', { 'x-portkey-virtual-key': 'openai-mine' })).to.deep.equal([
         'Bearer key-of-openai',
         'gpt-4o',
       ]);
-      expect(await ask('gpt-4o-mini', { 'x-portkey-provider': '@openai-mine' })).to.include('gpt-4o-mini');
-      expect(await ask('@openai-mine/gpt-4o-mini', {})).to.include('gpt-4o-mini');
-      expect(await ask('any', { 'x-portkey-config': 'pc-chat' })).to.include('gpt-4o');
+      expect(await sendRequest('gpt-4o-mini', { 'x-portkey-provider': '@openai-mine' })).to.include('gpt-4o-mini');
+      expect(await sendRequest('@openai-mine/gpt-4o-mini', {})).to.include('gpt-4o-mini');
+      expect(await sendRequest('any', { 'x-portkey-config': 'pc-chat' })).to.include('gpt-4o');
     } finally {
       await gateway.stop();
       await upstream.close();

@@ -48,39 +48,39 @@ const CASES: Readonly<Record<string, Case>> = {
   ),
   'plugins new': { good: ['my-crate', '--kind', 'policy'], bad: ['my-crate'] },
   top: { good: ['--once'], bad: ['now'] },
-  init: { good: ['--client', 'codex'], bad: ['--client', 'nobody'] },
+  init: { good: ['--client', 'codex'], bad: ['--client', 'missing'] },
   chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },
-  'providers explain': { good: ['echo/echo'], bad: ['nobody'] },
+  'providers explain': { good: ['echo/echo'], bad: ['missing'] },
   completion: { good: ['bash'], bad: ['tcsh'] },
   'keys create': { good: ['--user', 'bea'], bad: ['--user', 'bea', '--rpm', '-1'] },
   'keys list': { good: [], bad: ['--limit', '0'] },
-  'keys show': { good: [':key'], bad: ['nobody'] },
+  'keys show': { good: [':key'], bad: ['missing'] },
   'keys update': { good: [':key', '--rpm', '7'], bad: [':key'] },
-  'keys block': { good: [':key', '--reason', 'leaked'], bad: ['nobody'] },
-  'keys unblock': { good: [':key'], bad: ['nobody'] },
+  'keys block': { good: [':key', '--reason', 'leaked'], bad: ['missing'] },
+  'keys unblock': { good: [':key'], bad: ['missing'] },
   'keys rotate': { good: [':key'], bad: [':key', '--overlap', 'x'] },
   'keys accept-pepper': { good: ['--yes'], bad: [] },
-  'keys revoke': { good: [':key'], bad: ['nobody'] },
+  'keys revoke': { good: [':key'], bad: ['missing'] },
   'accounts credit': { good: ['ann', '5'], bad: ['ann', 'much'] },
   'accounts show': { good: ['ann'], bad: [''] },
   'accounts list': { good: [], bad: ['--limit', 'x'] },
-  'accounts plan': { good: ['ann', 'free'], bad: ['ann', 'nobody'] },
+  'accounts plan': { good: ['ann', 'free'], bad: ['ann', 'missing'] },
   'plans list': NONE,
-  'plans put': { good: ['team', '{"rpm":6}'], bad: ['team', '{'] },
-  'plans show': { good: ['team'], bad: ['nobody'] },
-  'plans remove': { good: ['team'], bad: ['free'] },
-  'budgets put': { good: ['day', '2', '--every', 'day'], bad: ['day', '2', '--every', 'decade'] },
+  'plans set': { good: ['team', '{"rpm":6}'], bad: ['team', '{'] },
+  'plans show': { good: ['team'], bad: ['missing'] },
+  'plans delete': { good: ['team'], bad: ['free'] },
+  'budgets set': { good: ['day', '2', '--every', 'day'], bad: ['day', '2', '--every', 'decade'] },
   'budgets list': NONE,
   'budgets raise': { good: ['day', '1', '--until', '1h'], bad: ['day'] },
   'budgets near': { good: [], bad: ['--limit', 'x'] },
-  'budgets remove': { good: ['day'], bad: ['nobody'] },
-  'teams put': { good: ['team=red', '--owner-user', 'bea', '--budget', '5'], bad: ['team=red', '--budget', 'much'] },
+  'budgets delete': { good: ['day'], bad: ['missing'] },
+  'teams set': { good: ['team=red', '--owner-user', 'bea', '--budget', '5'], bad: ['team=red', '--budget', 'much'] },
   'teams list': NONE,
-  'teams show': { good: ['team=red'], bad: ['nobody'] },
-  'teams remove': { good: ['team=red'], bad: ['nobody'] },
-  'target drain': { good: ['echo/echo'], bad: ['nobody/m'] },
-  'target undrain': { good: ['echo/echo'], bad: ['nobody/m'] },
-  'target reset': { good: ['echo'], bad: ['nobody'] },
+  'teams show': { good: ['team=red'], bad: ['missing'] },
+  'teams delete': { good: ['team=red'], bad: ['missing'] },
+  'target drain': { good: ['echo/echo'], bad: ['missing/m'] },
+  'target undrain': { good: ['echo/echo'], bad: ['missing/m'] },
+  'target reset': { good: ['echo'], bad: ['missing'] },
   'mirrors list': { good: [], bad: ['--tz', 'x'] },
   'users list': { good: [], bad: ['--limit', 'x'] },
   'users erase': { good: ['ann'], bad: [''] },
@@ -88,10 +88,10 @@ const CASES: Readonly<Record<string, Case>> = {
   'users block': { good: ['ann'], bad: [''] },
   'users unblock': { good: ['ann'], bad: [''] },
   audit: { good: [], bad: ['--from', 'x'] },
-  models: { good: [], bad: ['--provider', 'nobody'] },
+  models: { good: [], bad: ['--provider', 'missing'] },
   usage: { good: ['--by', 'user,model'], bad: ['--csv'] },
   calls: { good: [], bad: ['--tz', 'Mars/Olympus'] },
-  'calls show': { good: [':call'], bad: ['nobody'] },
+  'calls show': { good: [':call'], bad: ['missing'] },
   say: { good: [], bad: ['hello'] },
 };
 
@@ -188,11 +188,11 @@ describe('every command of tollgate', function () {
   }
 
   it('also reads an option of its parent command', async () => {
-    const { code, stdout } = await runInProcess(['models', 'update', '--provider', 'nobody'], config, true);
+    const { code, stdout } = await runInProcess(['models', 'update', '--provider', 'missing'], config, true);
     expect(code).to.equal(2);
     expect(JSON.parse(stdout))
       .to.have.nested.property('error.message')
-      .that.includes('provider "nobody" not found in the configuration');
+      .that.includes('provider "missing" not found in the configuration');
   });
 
   it('refuses sound on stdout together with --json', async () => {

@@ -12,7 +12,7 @@ import { freePort } from '../support/processes/server-process.ts';
 const FILE = '.config/tollgate/sign-ins.json';
 
 /** Stored sign-ins of a home folder. */
-const keptIn = (home: string) =>
+const storedIn = (home: string) =>
   JSON.parse(readFileSync(path.join(home, FILE), 'utf8')) as {
     readonly last?: string;
     readonly signIns: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -20,7 +20,7 @@ const keptIn = (home: string) =>
 
 /** Sets the times of a stored sign-in. */
 function age(home: string, url: string, times: { readonly renewAt: number; readonly endsAt?: number }): void {
-  const { signIns, ...rest } = keptIn(home);
+  const { signIns, ...rest } = storedIn(home);
   const next = { ...rest, signIns: { ...signIns, [url]: { ...signIns[url], ...times } } };
   writeFileSync(path.join(home, FILE), JSON.stringify(next));
 }
@@ -98,11 +98,11 @@ describe('signing in with `tollgate login`', function () {
       '--user',
       'ann',
     );
-    for (const { id } of data) await rig.gateway.command('sign-ins', 'end', id);
+    for (const { id } of data) await rig.gateway.command('sign-ins', 'revoke', id);
     const ended = await runCli(['token'], home);
     expect(ended).to.include({ code: 77, stdout: '' });
     expect(ended.stderr).to.include('has ended').and.to.include(`tollgate users login ${rig.origin}`);
-    expect(keptIn(home).signIns).to.deep.equal({});
+    expect(storedIn(home).signIns).to.deep.equal({});
   });
 
   it('reports the person’s refusal, and stores nothing', async () => {
@@ -142,12 +142,12 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
   let origin: string;
   let home: string;
   /** Responses by path. */
-  let answers: Record<string, readonly (readonly [status: number, body: object])[]>;
+  let responses: Record<string, readonly (readonly [status: number, body: object])[]>;
   before(async () => {
     server = createServer((request, response) => {
       const path = (request.url ?? '').split('?', 1)[0] ?? '';
-      const [next, ...rest] = answers[path] ?? [];
-      if (rest.length > 0) answers[path] = rest;
+      const [next, ...rest] = responses[path] ?? [];
+      if (rest.length > 0) responses[path] = rest;
       const [status, body] = next ?? [404, {}];
       request.resume();
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -163,7 +163,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
   const METADATA = '/.well-known/oauth-authorization-server';
   beforeEach(() => {
     home = makeFolder();
-    answers = {
+    responses = {
       [METADATA]: [
         [
           200,
@@ -231,9 +231,9 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
       [{ '/t': [[401, { error: 'invalid_client', error_description: 'Unknown program.' }]] }, 77, 'Unknown program.'],
       [{ '/t': [[200, { access_token: 'a\nb', refresh_token: 'c', expires_in: 9 }]] }, 69, 'returned no valid token'],
     ];
-    const usual = answers;
+    const usual = responses;
     for (const [other, exit, words] of cases) {
-      answers = { ...usual, ...other };
+      responses = { ...usual, ...other };
       const failed = await runCli(['login', origin], home);
       expect(failed.stderr, words).to.include(words).and.not.to.include('\u001b');
       expect(failed, words).to.include({ code: exit, stdout: '' });
@@ -242,7 +242,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
 
   it('returns a valid token when it cannot be renewed, and reports its expiry afterwards', async () => {
     await runCli(['login', origin], home);
-    answers = { '/t': [[503, { error: 'temporarily_unavailable', error_description: 'Later.' }]] };
+    responses = { '/t': [[503, { error: 'temporarily_unavailable', error_description: 'Later.' }]] };
     age(home, origin, { renewAt: 1 });
     const good = await runCli(['token'], home);
     expect(good).to.include({ code: 0, stdout: 'one\n' });
@@ -258,7 +258,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
     const out = await runCli(['logout'], home);
     expect(out).to.include({ code: 0, stdout: `signed out at ${origin}\n` });
     expect(out.stderr).to.include('did not respond');
-    expect(keptIn(home).signIns).to.deep.equal({});
+    expect(storedIn(home).signIns).to.deep.equal({});
   });
 
   it('reports the problem of its file', async () => {

@@ -43,9 +43,9 @@ async function fill(gateway: TestGateway): Promise<{ readonly admin: string; rea
       expect((await gateway.post('/v1/chat/completions', body, headers)).status).to.equal(200);
     }
   }
-  await gateway.command('plans', 'put', 'team', '{"rpm":60}');
+  await gateway.command('plans', 'set', 'team', '{"rpm":60}');
   await gateway.command('accounts', 'plan', 'ada', 'team');
-  await gateway.command('budgets', 'put', 'search', '7', '--every', 'day', '--user', 'ada');
+  await gateway.command('budgets', 'set', 'search', '7', '--every', 'day', '--user', 'ada');
   await gateway.command('users', 'block', 'zed', '--reason', 'left');
   // A running gateway applies commands within five seconds, and settles calls shortly after their responses.
   await eventually(async () => {

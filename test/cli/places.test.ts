@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GROUPS, isFirstLevel, PLACES, placeOf, resolveWords } from '../../cli/places.ts';
+import { FORMER_COMMANDS, GROUPS, isFirstLevel, placeOf, resolveWords } from '../../cli/places.ts';
 import { COMMANDS } from '../../cli/program.ts';
 
 const resolve = (line: string) => {
@@ -17,6 +17,8 @@ describe('commands grouped by nouns', () => {
     ['targets drain openai/gpt-6', 'target drain openai/gpt-6'],
     ['targets list', 'targets'],
     ['accounts plans list', 'plans list'],
+    ['models list --provider openai', 'models --provider openai'],
+    ['calls list', 'calls'],
     ['config import litellm config.yaml', 'import litellm config.yaml'],
   ] as const)
     it(`run the matching row: ${line}`, () => {
@@ -44,6 +46,23 @@ describe('commands grouped by nouns', () => {
     expect(resolve('providers')).to.deep.equal({ line: 'providers', now: 'models providers' });
   });
 
+  it('a former subcommand runs the current one and shows its name', () => {
+    expect(resolve('budgets put day 5')).to.deep.equal({ line: 'budgets set day 5', now: 'budgets set' });
+    expect(resolve('accounts plans remove team')).to.deep.equal({
+      line: 'plans delete team',
+      now: 'accounts plans delete',
+    });
+    expect(resolve('--json teams put team=red')).to.deep.equal({
+      line: '--json teams set team=red',
+      now: 'accounts teams set',
+    });
+    expect(resolve('users sign-ins end s1')).to.deep.equal({
+      line: 'sign-ins revoke s1',
+      now: 'users sign-ins revoke',
+    });
+    expect(resolve('calls put')).to.deep.equal({ line: 'calls put' });
+  });
+
   it('a noun, a command of a plugin from outside and an unknown word have no other name', () => {
     for (const line of ['', 'targets', 'keys list', 'frobnicate now', '--version'])
       expect(resolve(line)).to.deep.equal({ line });
@@ -54,8 +73,10 @@ describe('commands grouped by nouns', () => {
 
   it('have first-level nouns, and each row of core has a name', () => {
     const nouns = GROUPS.flatMap(([, names]) => names);
-    expect(PLACES.filter(({ now }) => !nouns.includes(now.split(' ')[0] ?? ''))).to.deep.equal([]);
-    const lost = COMMANDS.filter(({ name }) => !nouns.includes(name) && !PLACES.some(({ was }) => was === name));
+    expect(FORMER_COMMANDS.filter(({ now }) => !nouns.includes(now.split(' ')[0] ?? ''))).to.deep.equal([]);
+    const lost = COMMANDS.filter(
+      ({ name }) => !nouns.includes(name) && !FORMER_COMMANDS.some(({ was }) => was === name),
+    );
     expect(lost).to.deep.equal([]);
   });
 });

@@ -8,9 +8,9 @@ import { useTempFolder } from '../support/folders.ts';
 import { type Running, runCli, startCli } from '../support/processes/cli.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
   chunk,
   heldSse,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -49,14 +49,14 @@ describe('a running gateway whose configuration changes', function () {
     [, url = ''] = await running.seen(/listens on (http:\S+)/);
     [, key = ''] = await running.seen(/(tg_\w+)/);
   };
-  const ask = (body: object) =>
+  const send = (body: object) =>
     fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ messages: [{ role: 'user', content: 'x' }], ...body }),
     });
   const statusOf = async (model: string): Promise<number> => {
-    const response = await ask({ model });
+    const response = await send({ model });
     await response.text();
     return response.status;
   };
@@ -76,7 +76,7 @@ describe('a running gateway whose configuration changes', function () {
     own = path.join(folder, String(runs));
     await mkdir(own, { recursive: true });
     await writeFile(path.join(own, 'secret'), 'sk-first');
-    upstream = await startScriptedUpstream(answer(200, completion()));
+    upstream = await startScriptedUpstream(respondWith(200, completion()));
   });
   afterEach(async () => {
     running.child.kill('SIGKILL');
@@ -89,7 +89,7 @@ describe('a running gateway whose configuration changes', function () {
       upstream.script(async (wire) => {
         const { stream } = wire.request.json() as { stream?: boolean };
         await wire.pause(20 + Math.random() * 200);
-        if (!stream) return wire.send(answer(200, completion('whole')));
+        if (!stream) return wire.send(respondWith(200, completion('whole')));
         await wire.send(SSE_HEAD);
         await wire.send(chunk(`data: ${delta('pieces')}\n\n`));
         await wire.pause(Math.random() * 300);
@@ -101,7 +101,7 @@ describe('a running gateway whose configuration changes', function () {
       const problems: string[] = [];
       const call = async (n: number): Promise<void> => {
         try {
-          const response = await ask({ model: 'one/m', stream: n % 2 === 0 });
+          const response = await send({ model: 'one/m', stream: n % 2 === 0 });
           const text = await response.text();
           const isWhole = response.status === 200 && text.includes(n % 2 === 0 ? '[DONE]' : 'whole');
           if (!isWhole) problems.push(`${response.status} ${text.slice(0, 200)}`);
@@ -139,9 +139,9 @@ describe('a running gateway whose configuration changes', function () {
   for (const workers of [1, 3])
     it(`shows its targets to an operator and reloads on request, across all of ${workers} worker(s)`, async () => {
       await start({ server: { workers } });
-      upstream.script(answer(429, { error: { message: 'no way' } }, { 'retry-after': '120' }));
+      upstream.script(respondWith(429, { error: { message: 'no way' } }, { 'retry-after': '120' }));
       for (let n = 0; n < 3 * workers; n += 1) expect(await statusOf('one/m')).to.equal(429);
-      upstream.script(answer(200, completion()));
+      upstream.script(respondWith(200, completion()));
       const made = await runCli(['keys', 'create', '--user', 'root', '--admin', '--json'], own);
       const admin = (JSON.parse(made.stdout) as { data: { api_key: string } }).data.api_key;
       const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' };
@@ -210,7 +210,7 @@ describe('a running gateway whose configuration changes', function () {
 
   it('reports the place of an error with tollgate reload (exit code 3), and that no gateway runs (69)', async () => {
     await start();
-    await write({ models: { quick: 'nobody/m' } });
+    await write({ models: { quick: 'missing/m' } });
     const bad = await runCli(['reload'], own);
     expect(bad.code).to.equal(3);
     expect(bad.stderr).to.match(/tollgate\.config\.json:\d+:\d+ models\.quick/);
@@ -308,7 +308,7 @@ describe('a running gateway whose configuration changes', function () {
     await eventually(async () => expect(text).to.match(/listens on[\s\S]*tg_\w+/));
     url = /listens on (http:\S+)/.exec(text)?.[1] ?? '';
     key = /(tg_\w+)/.exec(text)?.[1] ?? '';
-    const response = await ask({ model: 'one/m', stream: true });
+    const response = await send({ model: 'one/m', stream: true });
     process.kill(Number(/PID (\d+)/.exec(text)?.[1]), 'SIGHUP');
     await eventually(async () => expect(text).to.include('SIGHUP: draining'));
     held.finish();

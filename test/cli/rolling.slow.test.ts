@@ -29,9 +29,9 @@ describe('a worker with connections that the primary process accepted', function
       await gateway.workers();
       // A worker may still count a previous connection until it notices its end.
       await eventually(async () => {
-        const answered = await connectTen();
-        for (const text of answered) expect(text).to.match(/^HTTP\/1\.1 408 /);
-        expect(answered).to.have.length(6);
+        const responses = await connectTen();
+        for (const text of responses) expect(text).to.match(/^HTTP\/1\.1 408 /);
+        expect(responses).to.have.length(6);
       });
     } finally {
       gateway.running.child.kill('SIGKILL');

@@ -72,8 +72,8 @@ export async function connectThroughKills(
   for (let round = 0; round < rounds; round += 1) {
     const pids = await gateway.workers();
     for (const pid of isAll ? pids : pids.slice(0, 1)) process.kill(pid, 'SIGKILL');
-    const answers = await Promise.all(Array.from({ length: connections }, () => gateway.connect()));
-    failed.push(...answers.filter((answer) => !/^\d+$/.test(answer)));
+    const responses = await Promise.all(Array.from({ length: connections }, () => gateway.connect()));
+    failed.push(...responses.filter((response) => !/^\d+$/.test(response)));
   }
   return failed;
 }
@@ -88,9 +88,9 @@ export async function connectThroughStops(
   let isOver = false;
   const client = async (): Promise<void> => {
     while (!isOver) {
-      const answer = await gateway.connect();
+      const response = await gateway.connect();
       made += 1;
-      if (!/^\d+$/.test(answer)) failed.push(answer);
+      if (!/^\d+$/.test(response)) failed.push(response);
     }
   };
   const clients = Array.from({ length: 4 }, client);

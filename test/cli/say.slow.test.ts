@@ -38,10 +38,10 @@ describe('tollgate say', () => {
   });
 
   const refusals: readonly [string, readonly string[], number, string][] = [
-    ['a speed that is none', ['--speed', 'fast'], 2, '0.25 to 4'],
-    ['a format that is none', ['--format', 'ogg'], 2, 'mp3, wav'],
-    ['a voice nobody has', ['--voice', 'en-uss'], 2, 'en-us'],
-    ['a vendor that is not configured', ['--vendor', 'nobody'], 2, 'espeak'],
+    ['an invalid speed', ['--speed', 'fast'], 2, '0.25 to 4'],
+    ['an unknown format', ['--format', 'ogg'], 2, 'mp3, wav'],
+    ['an unknown voice', ['--voice', 'en-uss'], 2, 'en-us'],
+    ['a vendor that is not configured', ['--vendor', 'missing'], 2, 'espeak'],
   ];
   for (const [title, words, exitCode, hint] of refusals) {
     it(`refuses ${title}, and leaves no file behind`, async () => {

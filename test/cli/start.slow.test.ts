@@ -198,7 +198,7 @@ describe('tollgate start', () => {
   it('X07 logs an uncaught rejection of a plugin with its name, and continues', async () => {
     const cwd = path.join(folder, 'stray');
     mkdirSync(cwd);
-    const route = `api.route({ method: 'GET', path: '/stray', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { void Promise.reject(new Error('nobody catches this')); ctx.body = {}; } })`;
+    const route = `api.route({ method: 'GET', path: '/stray', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { void Promise.reject(new Error('not caught')); ctx.body = {}; } })`;
     writeFileSync(
       path.join(cwd, 'stray.mjs'),
       `export default { name: 'stray', kind: 'policy', apiVersion: 1, setup(api) { ${route}; } };`,
@@ -207,7 +207,7 @@ describe('tollgate start', () => {
     writeFileSync(path.join(cwd, 'tollgate.config.json'), JSON.stringify(config));
     const { started, url } = await start(cwd);
     expect((await fetch(`${url}/stray`)).status).to.equal(200);
-    await eventually(async () => expect(started.stdout()).to.include('nobody catches this'));
+    await eventually(async () => expect(started.stdout()).to.include('not caught'));
     expect(started.stdout()).to.include('"plugin":"./stray.mjs"').and.include('the gateway continues');
     expect((await fetch(`${url}/readyz`)).status).to.equal(200);
     started.child.kill('SIGTERM');
@@ -236,13 +236,13 @@ describe('tollgate start', () => {
     writeFileSync(path.join(cwd, 'tollgate.config.json'), JSON.stringify(config));
     try {
       const { started, curl } = await start(cwd);
-      const asked = runLine(curl.replace(/"model":"[^"]*"/, '"model":"slow/m"')).catch(() => 'cut');
+      const pending = runLine(curl.replace(/"model":"[^"]*"/, '"model":"slow/m"')).catch(() => 'cut');
       await upstream.request(0);
       started.child.kill('SIGINT');
       await started.seen(/SIGINT: draining/);
       started.child.kill('SIGINT');
       expect((await started.finished).code).to.equal(130);
-      expect(await asked).to.equal('cut');
+      expect(await pending).to.equal('cut');
     } finally {
       await upstream.close();
     }

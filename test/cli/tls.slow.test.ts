@@ -47,8 +47,8 @@ describe('the program with server.tls', function () {
     (running?.stdout() ?? '').split('\n').filter((line) => line.includes(msg));
   /** Certificates on new connections; enough connections to reach every worker. */
   const shown = async (): Promise<readonly string[]> => {
-    const answers = await Promise.all(Array.from({ length: 12 }, () => requestTls(url, '/readyz', trust)));
-    return [...new Set(answers.map(({ serial }) => serial))];
+    const responses = await Promise.all(Array.from({ length: 12 }, () => requestTls(url, '/readyz', trust)));
+    return [...new Set(responses.map(({ serial }) => serial))];
   };
 
   beforeEach(async () => {
@@ -98,11 +98,11 @@ describe('the program with server.tls', function () {
   it('warns once if it listens beyond this machine without TLS or a trusted proxy', async () => {
     await configure('  workers: 2\n');
     await start(['--host', '0.0.0.0']);
-    const told = () => lines('server.host listens on 0.0.0.0 without TLS');
+    const reported = () => lines('server.host listens on 0.0.0.0 without TLS');
     // A reload waits for all workers.
     running?.child.kill('SIGHUP');
     await eventually(async () => expect(lines('the configuration was reloaded')).to.have.lengthOf(1));
-    expect(told()).to.have.lengthOf(1);
+    expect(reported()).to.have.lengthOf(1);
     running?.child.kill('SIGKILL');
     await running?.finished;
     await configure('  trustProxy: true\n');

@@ -5,7 +5,7 @@ import type { TopReport } from '../../cli/top.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
 import { runCli, startCli } from '../support/processes/cli.ts';
 import { openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
@@ -16,7 +16,7 @@ describe('tollgate top', function () {
   let installed: Installation;
   let gateway: GatewayProcess;
   before(async () => {
-    vendor = await startScriptedUpstream(answer(401, { error: { message: 'no such key' } }));
+    vendor = await startScriptedUpstream(respondWith(401, { error: { message: 'no such key' } }));
     installed = await installGateway({
       server: { port: 0, workers: 2, drainTimeout: '1s' },
       store: 'sqlite:./data',

@@ -146,7 +146,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     says: '2:3 providers.local: needs "baseUrl"',
   },
   {
-    title: 'the name of a header that is none',
+    title: 'an invalid header name',
     text: 'providers:\n  openai: { headers: { "x y": a } }\n',
     says: '2:24 providers.openai.headers["x y"]: is not an allowed name',
   },
@@ -246,7 +246,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     says: '4:46 agents.rag.access.hr.keys[0]: contains a whole API key',
   },
   {
-    title: 'a knowledge base with a model of embeddings of nobody',
+    title: 'a knowledge base with an unknown model of embeddings',
     text: agents('rag: { folder: ./k, embeddings: openai/text-embedding-3-small }'),
     files: { 'k/a.md': 'a' },
     says: '4:35 agents.rag.embeddings: refers to the provider "openai"',
@@ -292,7 +292,7 @@ export const WRONG_SETTINGS: readonly WrongSettings[] = [
     says: 'plugin "a": is of kind "provider" and registers no',
   },
   {
-    title: 'a hook of an operation that nobody has',
+    title: 'a hook of an unknown operation',
     text: 'plugins: [./a.mjs]\n',
     files: {
       'a.mjs':

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { fixture } from '../support/speech/sound.ts';
 import { startRealtimeVendor } from '../support/vendors/realtime-vendor.ts';
 import {
-  answer,
   type RecordedRequest,
+  respondWith,
   type Script,
   sse,
   startScriptedUpstream,
@@ -66,23 +66,25 @@ const SINGLE: Readonly<Record<string, (request: RecordedRequest) => Response>> =
   embeddings(request) {
     const { model, input } = request.json() as Loose;
     const data = [input].flat().map((_, index) => ({ object: 'embedding', index, embedding: VECTORS[index] }));
-    return answer(200, { object: 'list', model, data, usage: { prompt_tokens: 9, total_tokens: 9 } });
+    return respondWith(200, { object: 'list', model, data, usage: { prompt_tokens: 9, total_tokens: 9 } });
   },
   'images/generations': (request) =>
-    (request.json() as Loose).stream === true ? sse(...IMAGE_EVENTS) : answer(200, IMAGES),
+    (request.json() as Loose).stream === true ? sse(...IMAGE_EVENTS) : respondWith(200, IMAGES),
   // The client's image must arrive unchanged.
   'images/edits': ({ body }) =>
-    body.includes(Buffer.from(PNG, 'base64')) ? answer(200, IMAGES) : answer(400, { error: { message: 'No image.' } }),
+    body.includes(Buffer.from(PNG, 'base64'))
+      ? respondWith(200, IMAGES)
+      : respondWith(400, { error: { message: 'No image.' } }),
   'audio/transcriptions': ({ body }) =>
-    /name="stream"\r\n\r\ntrue/.test(body.toString('latin1')) ? sse(...SPOKEN_EVENTS) : answer(200, SPOKEN),
-  'audio/translations': () => answer(200, { ...SPOKEN, task: 'translate' }),
-  'audio/speech': () => answer(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }),
+    /name="stream"\r\n\r\ntrue/.test(body.toString('latin1')) ? sse(...SPOKEN_EVENTS) : respondWith(200, SPOKEN),
+  'audio/translations': () => respondWith(200, { ...SPOKEN, task: 'translate' }),
+  'audio/speech': () => respondWith(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }),
   moderations(request) {
     const results = [(request.json() as Loose).input].flat().map((text) => {
       const flagged = /hurt/.test(String(text));
       return { flagged, categories: { violence: flagged }, category_scores: { violence: flagged ? 0.9 : 0.1 } };
     });
-    return answer(200, { id: 'modr-1', model: 'omni-moderation-latest', results, usage: TOKENS });
+    return respondWith(200, { id: 'modr-1', model: 'omni-moderation-latest', results, usage: TOKENS });
   },
   rerank(request) {
     const { model, documents, top_n: most } = request.json() as Loose;
@@ -90,7 +92,7 @@ const SINGLE: Readonly<Record<string, (request: RecordedRequest) => Response>> =
       ...{ index, relevance_score: /hello/i.test(JSON.stringify(document)) ? 0.9 : 0.1 },
     }));
     const results = scored.toSorted((one, other) => other.relevance_score - one.relevance_score).slice(0, most);
-    return answer(200, { id: 'rerank-1', model, results, usage: { total_tokens: 20 } });
+    return respondWith(200, { id: 'rerank-1', model, results, usage: { total_tokens: 20 } });
   },
 });
 
@@ -112,10 +114,10 @@ function createOpenaiBatches(): (request: RecordedRequest) => Response {
         file.id,
         lines.map((line) => JSON.parse(line)),
       );
-      return answer(200, { ...file, purpose: 'batch' });
+      return respondWith(200, { ...file, purpose: 'batch' });
     }
     if (kind === 'files' && action === 'content') return jsonl(files.get(id) ?? []);
-    if (kind === 'files') return answer(200, { id, object: 'file', deleted: files.delete(id) });
+    if (kind === 'files') return respondWith(200, { id, object: 'file', deleted: files.delete(id) });
     if (method === 'POST' && id === '') {
       const { input_file_id, endpoint, metadata = null } = json() as Loose;
       const total = files.get(input_file_id)?.length ?? 0;
@@ -125,13 +127,13 @@ function createOpenaiBatches(): (request: RecordedRequest) => Response {
         request_counts: { total, completed: 0, failed: 0 },
       };
       batches.set(batch.id, batch);
-      return answer(200, batch);
+      return respondWith(200, batch);
     }
     const batch = batches.get(id);
-    if (!batch) return answer(404, { error: { message: 'No such batch.' } });
+    if (!batch) return respondWith(404, { error: { message: 'No such batch.' } });
     const output = `file-of-${id}`;
     files.set(output, (files.get(batch.input_file_id) ?? []).map(resultOf));
-    return answer(200, Object.assign(batch, { status: 'completed', output_file_id: output }));
+    return respondWith(200, Object.assign(batch, { status: 'completed', output_file_id: output }));
   };
 }
 
@@ -164,10 +166,10 @@ function createAnthropicBatches(): (request: RecordedRequest) => Response {
         ...{ results_url: null, created_at: now, expires_at: now, ended_at: null, cancel_initiated_at: null },
       };
       batches.set(batch.id, { batch, requests });
-      return answer(200, batch);
+      return respondWith(200, batch);
     }
     const known = batches.get(id);
-    if (!known) return answer(404, { error: { type: 'not_found_error', message: 'No such batch.' } });
+    if (!known) return respondWith(404, { error: { type: 'not_found_error', message: 'No such batch.' } });
     const { batch, requests } = known;
     if (action === 'results')
       return jsonl(
@@ -184,7 +186,7 @@ function createAnthropicBatches(): (request: RecordedRequest) => Response {
       );
     const results = `https://api.anthropic.com/v1/messages/batches/${id}/results`;
     const counts = { processing: 0, succeeded: requests.length, errored: 0, canceled: 0, expired: 0 };
-    return answer(
+    return respondWith(
       200,
       Object.assign(batch, {
         ...{ processing_status: 'ended', ended_at: now, results_url: results },
@@ -203,7 +205,7 @@ function createGoogle(): (request: RecordedRequest) => Response {
     if (at.endsWith(':batchEmbedContents')) {
       const { requests } = json() as Loose;
       const embeddings = requests.map((_: unknown, index: number) => ({ values: VECTORS[index] }));
-      return answer(200, { embeddings });
+      return respondWith(200, { embeddings });
     }
     const [, model] = /models\/([^:]+):batchGenerateContent$/.exec(at) ?? [];
     if (model !== undefined) {
@@ -216,10 +218,10 @@ function createGoogle(): (request: RecordedRequest) => Response {
         ...{ state: 'BATCH_STATE_PENDING', createTime: new Date().toISOString(), batchStats: stats },
       };
       batches.set(name, { name, metadata });
-      return answer(200, { name, metadata });
+      return respondWith(200, { name, metadata });
     }
     const known = batches.get(at.replace(/^\/v1beta\/|:cancel$/g, ''));
-    if (!known) return answer(404, { error: { code: 404, message: 'No such batch.', status: 'NOT_FOUND' } });
+    if (!known) return respondWith(404, { error: { code: 404, message: 'No such batch.', status: 'NOT_FOUND' } });
     const response = {
       candidates: [{ content: { role: 'model', parts: [{ text: HELLO }] }, finishReason: 'STOP', index: 0 }],
       usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 12 },
@@ -227,7 +229,7 @@ function createGoogle(): (request: RecordedRequest) => Response {
     const inlined = { inlinedResponses: { inlinedResponses: [{ response }] } };
     Object.assign(known, { done: true, response: { '@type': 'y', ...inlined } });
     Object.assign(known.metadata, { state: 'BATCH_STATE_SUCCEEDED', output: inlined });
-    return answer(200, known);
+    return respondWith(200, known);
   };
 }
 

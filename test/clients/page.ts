@@ -25,7 +25,7 @@ const MATRIX = /(<!-- matrix -->\n)([\s\S]*?)(<!-- end of matrix -->)/;
 const MODELS = /(<!-- models -->\n)([\s\S]*?)(<!-- end of models -->)/;
 const BUDGETS = /(<!-- budgets -->\n)([\s\S]*?)(<!-- end of budgets -->)/;
 const SELF_HOSTED = /(<!-- templates -->\n)([\s\S]*?)(<!-- end of templates -->)/;
-const BESIDE_CHAT = /(<!-- operations -->\n)([\s\S]*?)(<!-- end of operations -->)/;
+const NOT_CHAT = /(<!-- operations -->\n)([\s\S]*?)(<!-- end of operations -->)/;
 const SET_UP = /(<!-- set-up -->\n)([\s\S]*?)(<!-- end of set-up -->)/;
 const NOT_RUN = '–';
 
@@ -40,7 +40,7 @@ export function readMatrix(): Matrix {
 
 /** Reads the results of operations other than chat from the page: cells by client, then by operation. */
 export function readOperations(): Matrix {
-  return readCells(BESIDE_CHAT, 1, OPERATIONS);
+  return readCells(NOT_CHAT, 1, OPERATIONS);
 }
 
 /** Reads a table with notes. The first `named` columns name the client. */
@@ -114,13 +114,13 @@ export function writePage({ matrix, models, budgets, operations, templates }: Fo
   const runs = CLIENTS.flatMap((row) => row.runs);
   const date = new Date().toISOString().slice(0, 10);
   const run = `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n`;
-  const besideChat = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
+  const otherThanChat = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
   const parts = [
     [MODELS, writeLoops(['Client'], OPENAI_MODELS, ON_OPENAI, models)],
     [SELF_HOSTED, writeLoops(['Client', 'Format'], Object.keys(TEMPLATE_MODELS), ON_TEMPLATES, templates)],
     [BUDGETS, writeLoops(['Client', 'Format'], Object.keys(DEAR_MODELS), ON_BUDGET, budgets)],
     [MATRIX, run + writeCells(['Client', 'Format'], BEHAVIOURS, runs.map(rowOf), matrix)],
-    [BESIDE_CHAT, writeCells(['Client'], OPERATIONS, besideChat, operations)],
+    [NOT_CHAT, writeCells(['Client'], OPERATIONS, otherThanChat, operations)],
     [SET_UP, writeSetUps()],
   ] as const;
   let page = readFileSync(PAGE, 'utf8');
@@ -173,8 +173,8 @@ export function writeSetUps(): string {
       const where = file === undefined ? '' : `\`${file}\`:\n\n`;
       return `${where}\`\`\`${language}\n${lines.join('\n')}\n\`\`\`\n`;
     });
-    const told = note === undefined ? '' : `${note}\n\n`;
-    return `### ${title}\n\n\`tollgate init --client ${name}\`\n\n${told}${blocks.join('\n')}\n`;
+    const reported = note === undefined ? '' : `${note}\n\n`;
+    return `### ${title}\n\n\`tollgate init --client ${name}\`\n\n${reported}${blocks.join('\n')}\n`;
   });
   return `\n${parts.join('')}`;
 }

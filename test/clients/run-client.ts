@@ -63,14 +63,14 @@ const MODEL_OF = Object.freeze({
 });
 
 /** Working environment of a client. */
-interface Place {
+interface ClientHome {
   readonly home: string;
   readonly project: string;
   readonly env: NodeJS.ProcessEnv;
   remove(): void;
 }
 
-interface Rig extends Omit<Place, 'remove'> {
+interface Rig extends Omit<ClientHome, 'remove'> {
   readonly gateway: TestGateway;
   readonly provider: string;
   readonly vendor: ScriptedVendor;
@@ -200,7 +200,7 @@ async function startRig(row: ClientRow, { format }: ClientRun, stage: Stage): Pr
   };
 }
 
-function createPlace(row: ClientRow): Place {
+function createPlace(row: ClientRow): ClientHome {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
   const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
   for (const one of [home, project]) mkdirSync(one);
@@ -279,11 +279,11 @@ async function loopOn(rig: Rig, row: ClientRow, run: ClientRun, model: string): 
 /** Runs the lines of the documentation unchanged. */
 async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string, edit?: AgentRow['edit']) {
   const { language, lines } = applySetUp(run.setup, valuesOf(rig, model), rig, edit);
-  if (language === 'sh') return told(await runShell(rig, lines, SET_UP_MS), HELLO);
+  if (language === 'sh') return reported(await runShell(rig, lines, SET_UP_MS), HELLO);
   const file = path.join(folderOf(row.id), 'set-up.mjs');
   writeFileSync(file, `${lines.join('\n')}\n`);
   const env = rig.env;
-  return told(await runProgram(['node', file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
+  return reported(await runProgram(['node', file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
 }
 
 async function runAgent(rig: Rig, run: ClientRun, agent: AgentRow): Promise<readonly Outcome[]> {
@@ -308,7 +308,7 @@ async function runErrors(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omi
   rig.follow(({ tools = [] }) => (tools.length > 0 ? moves.shift() : undefined) ?? { text: HELLO });
   const { lines } = applySetUp(run.setup, valuesOf(rig, agent.model), rig, agent.edit);
   const finished = await runShell(rig, lines, LOOP_MS);
-  return moves.length === 0 ? told(finished, HELLO) : { problem: `it did not try again; ${lastWords(finished)}` };
+  return moves.length === 0 ? reported(finished, HELLO) : { problem: `it did not try again; ${lastWords(finished)}` };
 }
 
 async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<Outcome, 'behaviour'>> {
@@ -324,7 +324,7 @@ async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<
     return { problem: 'what the command printed did not reach the model' };
   if (agent.logs !== undefined && !rig.gateway.logText().includes(agent.logs))
     return { problem: `the gateway did not log "${agent.logs}"` };
-  return told(finished, FINISHED);
+  return reported(finished, FINISHED);
 }
 
 async function runScript(
@@ -343,7 +343,7 @@ async function reportOf(
   row: ClientRow,
   { script, client }: { readonly script: string; readonly client: string | undefined },
   { url, key }: Pick<TestGateway, 'url' | 'key'>,
-  { env, project }: Pick<Place, 'env' | 'project'>,
+  { env, project }: Pick<ClientHome, 'env' | 'project'>,
 ): Promise<readonly Outcome[]> {
   const folder = path.join(folderOf(row.id), 'scripts');
   mkdirSync(folder, { recursive: true });
@@ -396,7 +396,7 @@ function runShell({ project, env }: Rig, lines: readonly string[], withinMs: num
   return runProgram(['bash', '-ec', lines.join('\n')], { cwd: project, env, withinMs });
 }
 
-function told(finished: Finished, words: string): Omit<Outcome, 'behaviour'> {
+function reported(finished: Finished, words: string): Omit<Outcome, 'behaviour'> {
   return finished.stdout.includes(words) ? {} : { problem: lastWords(finished) };
 }
 

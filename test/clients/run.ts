@@ -71,7 +71,7 @@ for (const row of chosen) {
     const start = performance.now();
     const cells = cellsOf(run, await runOperations(row, run));
     operations[run.title] = cells;
-    printCells(`${run.title}, beside chat`, { cells, start });
+    printCells(`${run.title}, other than chat`, { cells, start });
   }
   // After each client: a run that is stopped keeps what it found.
   writePage({ matrix, models, budgets, operations, templates });
@@ -119,10 +119,10 @@ async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outc
   for (const lane of lanesOf(run)) {
     for (const { behaviour, problem } of await runClient(row, run, lane)) {
       const at = outcomes.findIndex((outcome) => outcome.behaviour === behaviour);
-      const told = problem !== undefined && known[behaviour] === undefined ? `${lane}: ${problem}` : problem;
-      const outcome = { behaviour, ...(told !== undefined && { problem: told }) };
+      const reported = problem !== undefined && known[behaviour] === undefined ? `${lane}: ${problem}` : problem;
+      const outcome = { behaviour, ...(reported !== undefined && { problem: reported }) };
       if (at < 0) outcomes.push(outcome);
-      else if (told !== undefined && outcomes[at]?.problem === undefined) outcomes[at] = outcome;
+      else if (reported !== undefined && outcomes[at]?.problem === undefined) outcomes[at] = outcome;
     }
   }
   return outcomes;

@@ -37,11 +37,11 @@ function weather(messages: readonly VendorMessage[]): Move {
   const since = messages.slice(from);
   const calls = since.flatMap((message) => message.tool_calls ?? []);
   if (calls.length === 0) return { calls: ['Paris', 'Rome'].map((city) => ({ name: 'get_weather', input: { city } })) };
-  const told = calls.map(({ id, function: { arguments: text } }) => {
+  const reported = calls.map(({ id, function: { arguments: text } }) => {
     const { city } = JSON.parse(text) as { city: string };
     return `${city} is ${textOf(since.find((message) => message.tool_call_id === id)).replaceAll('"', '')}`;
   });
-  return { text: `${told.join(', ')}.` };
+  return { text: `${reported.join(', ')}.` };
 }
 
 function partsOf(message: VendorMessage | undefined): readonly Record<string, unknown>[] {

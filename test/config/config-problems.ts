@@ -61,10 +61,11 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
   },
   {
     title: 'a duration without a unit',
-    text: 'server: { drainTimeout: 25, keepAlive: 5 s }\n',
+    text: 'server: { drainTimeout: 25, requestTimeout: "60", keepAlive: 5 s }\n',
     problems: [
-      '1:25 server.drainTimeout: must be text, not 25.',
-      '1:40 server.keepAlive: must be a duration, not the text "5 s". Write 500ms, 30s, 2m, 1h or 30d.',
+      '1:25 server.drainTimeout: must be a duration with a unit, not 25. Write "25s" for seconds or "25ms" for milliseconds.',
+      '1:45 server.requestTimeout: must be a duration with a unit, not the text "60". Write "60s" for seconds or "60ms" for milliseconds.',
+      '1:62 server.keepAlive: must be a duration, not the text "5 s". Write 500ms, 30s, 2m, 1h or 30d.',
     ],
   },
   {
@@ -96,7 +97,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     ],
   },
   {
-    title: 'a size that is none',
+    title: 'an invalid size',
     text: 'server: { bodyLimit: 20 megs }\n',
     problems: [
       '1:22 server.bodyLimit: must be a size, not the text "20 megs". Write 20mb, 512kb or a number of bytes.',
@@ -199,7 +200,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     problems: ['3:32 plans.free.providers.acmee: is not a configured provider. Did you mean "acme"?'],
   },
   {
-    title: 'a default plan that is none',
+    title: 'an unknown default plan',
     text: 'plans: { free: {} }\ndefaultPlan: fre\n',
     problems: ['2:14 defaultPlan: refers to the plan "fre", which is not in "plans". Did you mean "free"?'],
   },
@@ -212,7 +213,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     ],
   },
   {
-    title: 'a store that is none, without showing it',
+    title: 'an invalid store, without showing it',
     text: 'store: mysql://root:hunter2@db/x\n',
     problems: [
       '1:8 store: is not a known store URL. Write memory:, sqlite:./data, redis://host:6379, postgres://user@host/database or { adapter, options }.',

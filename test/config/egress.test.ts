@@ -70,7 +70,7 @@ describe('outgoing connections in a configuration', () => {
   });
 
   for (const [title, lines, problems] of [
-    ['a proxy that is none', ['proxy: "http://"'], [`3:12 providers.acme.proxy: is not a valid proxy URL. ${HINT}`]],
+    ['an invalid proxy', ['proxy: "http://"'], [`3:12 providers.acme.proxy: is not a valid proxy URL. ${HINT}`]],
     ['true', ['proxy: true'], [`3:12 providers.acme.proxy: is true. ${HINT}`]],
     [
       'a SOCKS proxy',

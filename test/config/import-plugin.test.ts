@@ -116,7 +116,7 @@ describe('importing a plugin', () => {
     ],
     ['without setup', plugin().replace('setup() {},', ''), 'is not a plugin: it has no "setup" function.'],
     [
-      'with a schema that is none',
+      'with an invalid schema',
       plugin("configSchema: 'x'"),
       'has an invalid "configSchema" "x", which must be a JSON schema of an object.',
     ],

@@ -80,8 +80,8 @@ describe('interpolate', () => {
 
   it('reports the message of a required variable, also when it is empty', () => {
     for (const name of ['NOPE', 'EMPTY']) {
-      expect(interpolate(`\${${name}:?ask the operator}`, lookup).errors[0]?.message).to.equal(
-        `needs the environment variable ${name}, which is not set: ask the operator`,
+      expect(interpolate(`\${${name}:?request it from the operator}`, lookup).errors[0]?.message).to.equal(
+        `needs the environment variable ${name}, which is not set: request it from the operator`,
       );
     }
   });

@@ -127,13 +127,13 @@ describe('the check of a plugin', () => {
   });
 
   it('runs only on a configuration that matches its schema', async () => {
-    const told = await message('policies:\n  first: { plugin: ./words.mjs, words: [ab], mode: 1 }\n');
-    expect(told).to.include('policies.first.mode: must be text').and.not.include('too short');
+    const reported = await message('policies:\n  first: { plugin: ./words.mjs, words: [ab], mode: 1 }\n');
+    expect(reported).to.include('policies.first.mode: must be text').and.not.include('too short');
   });
 
   it('receives the folder of the configuration and the settings', async () => {
-    const told = await message('billing: enforce\npolicies: { w: { plugin: ./words.mjs, mode: context } }\n');
-    expect(told).to.include('tollgate.config.yaml:2:13 policies.w: saw true enforce.');
+    const reported = await message('billing: enforce\npolicies: { w: { plugin: ./words.mjs, mode: context } }\n');
+    expect(reported).to.include('tollgate.config.yaml:2:13 policies.w: saw true enforce.');
   });
 
   it('is reported when it throws or returns no list', async () => {

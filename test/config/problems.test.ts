@@ -13,7 +13,7 @@ const FILE_CASES: readonly ProblemCase[] = [
     problems: ['2:1 is not valid YAML: Map keys must be unique.'],
   },
   {
-    title: 'YAML that is none',
+    title: 'invalid YAML',
     text: 'server: { port: 1\nbilling: "off\n',
     problems: ['*is not valid YAML'],
   },
@@ -101,7 +101,7 @@ describe('the problems of a configuration', () => {
   const scripts: readonly [title: string, text: string, problem: string][] = [
     ['a function', 'export default { models: { a: () => 1 } }', 'models.a: is a function, not data'],
     ['an object of a class', 'export default { plans: new Map() }', 'plans: is an object of a class, not data'],
-    ['a number that is none', 'export default { server: { port: NaN } }', 'server.port: is the number NaN, not data'],
+    ['NaN', 'export default { server: { port: NaN } }', 'server.port: is the number NaN, not data'],
   ];
   for (const [title, text, problem] of scripts) {
     it(`report ${title} among the values of a module`, async () => {

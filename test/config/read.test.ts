@@ -61,7 +61,7 @@ describe('reading the configuration', () => {
     expect((await read(cwd)).value['server']).to.deep.equal({ port: 9002 });
   });
 
-  it('runs on the built-in configuration, relative to the working directory, when there is none', async () => {
+  it('runs on the built-in configuration, relative to the working directory, without a file', async () => {
     const cwd = makeFolder();
     const raw = await read(cwd);
     expect(raw).to.include({ isDefault: true, baseDir: cwd, file: 'config/default.yaml' });

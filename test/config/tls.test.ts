@@ -91,7 +91,7 @@ describe('server.tls of a configuration', () => {
       ],
     ],
     [
-      'files that hold something else, each told',
+      'files that hold something else, each reported',
       ['cert: text.pem', 'key: empty.pem', 'clientCa: text.pem'],
       [
         '3:11 server.tls.cert: is a file without a certificate. Use a PEM file that begins with “-----BEGIN CERTIFICATE-----”.',
@@ -107,7 +107,7 @@ describe('server.tls of a configuration', () => {
       ],
     ],
     [
-      'certificates asked of clients by nobody',
+      'client certificates without a CA',
       ['cert: own.crt', 'key: own.key', 'clientAuth: required'],
       [
         '5:17 server.tls.clientAuth: asks clients for certificates, but no authority is set. Set server.tls.clientCa to the file of their authority, or remove clientAuth.',
@@ -120,16 +120,16 @@ describe('server.tls of a configuration', () => {
     ],
   ] as const)
     it(`refuses ${title}, at its place`, async () => {
-      const told = await problemLines(tls(...lines), { files });
-      const shown = told.map((line) => line.replace('tollgate.config.yaml:', '').replace(/ \/\S+\//, ' '));
+      const reported = await problemLines(tls(...lines), { files });
+      const shown = reported.map((line) => line.replace('tollgate.config.yaml:', '').replace(/ \/\S+\//, ' '));
       expect(shown).to.deep.equal(problems);
     });
 
   it('never shows a key in place of its file’s name', async () => {
     const text = JSON.stringify({ server: { tls: { cert: 'own.crt', key: own.key } } });
-    const [told = '', ...more] = await problemLines(text, { files, name: 'tollgate.config.json' });
+    const [reported = '', ...more] = await problemLines(text, { files, name: 'tollgate.config.json' });
     expect(more).to.deep.equal([]);
-    expect(told).to.include('server.tls.key: is the text of a file, not its name').and.not.include('BEGIN');
+    expect(reported).to.include('server.tls.key: is the text of a file, not its name').and.not.include('BEGIN');
   });
 
   it('is printed with the names of its files, and without the passphrase', async () => {
@@ -157,12 +157,16 @@ describe('changes of server.tls by a reload', () => {
   };
 
   it('include new contents of files with the same names, without the key', async () => {
-    const told = await changesOf(tls(...pair), tls(...pair), { ...files, 'own.crt': other.cert, 'own.key': other.key });
-    expect(told).to.have.lengthOf(2);
-    expect(told[0]).to.match(
+    const reported = await changesOf(tls(...pair), tls(...pair), {
+      ...files,
+      'own.crt': other.cert,
+      'own.key': other.key,
+    });
+    expect(reported).to.have.lengthOf(2);
+    expect(reported[0]).to.match(
       /^~ server\.tls\.cert \(the file\): "number \w+, until \d{4}-\d\d-\d\d" → "number \w+, until [\d-]+"$/,
     );
-    expect(told[1]).to.equal('~ server.tls.key (the file): changed secret');
+    expect(reported[1]).to.equal('~ server.tls.key (the file): changed secret');
   });
 
   for (const [title, before, after, isFixed] of [
@@ -180,9 +184,9 @@ describe('changes of server.tls by a reload', () => {
     ['another oldest version', tls(...pair), tls(...pair, 'minVersion: TLSv1.3'), false],
   ] as const)
     it(`${isFixed ? 'need a restart for' : 'apply immediately for'} ${title}`, async () => {
-      const told = await changesOf(before, after);
-      expect(told).to.not.deep.equal([]);
-      for (const line of told) expect(line.includes('(after a restart)'), line).to.equal(isFixed);
+      const reported = await changesOf(before, after);
+      expect(reported).to.not.deep.equal([]);
+      for (const line of reported) expect(line.includes('(after a restart)'), line).to.equal(isFixed);
     });
 });
 

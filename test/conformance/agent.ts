@@ -75,7 +75,7 @@ export function testAgent(kit: AgentKit): void {
     it('describes its purpose in one line, or is empty if only other agents use it', () => {
       assert.match(agent.when, /^[^\n]{0,400}$/);
       assert.equal(agent.when, agent.when.trim());
-      assert.ok(agent.when !== '' || agent.run || agent.forget, 'nobody can reach it');
+      assert.ok(agent.when !== '' || agent.run || agent.forget, 'no request can reach it');
     });
     it('has instructions, or is written in code', () => {
       assert.ok(agent.run ?? agent.forget ?? (agent.instructions && agent.instructions.length <= 20_000));
@@ -169,7 +169,7 @@ function contextFor(kit: AgentKit & { readonly signal?: AbortSignal; readonly ha
       assert.ok(messages.length > 0, 'a model call has messages');
       for (const { role } of messages) assert.ok(['system', 'developer', 'user', 'assistant', 'tool'].includes(role));
       if (kit.hangs) await rejectOnAbort(signal);
-      return answer(kit.reply?.(messages) ?? '{}');
+      return makeResponse(kit.reply?.(messages) ?? '{}');
     },
     emit(data) {
       assert.doesNotThrow(() => JSON.stringify(data), 'what it shows is JSON');
@@ -186,7 +186,7 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
   });
 }
 
-function answer(content: string): ChatResponse {
+function makeResponse(content: string): ChatResponse {
   return {
     id: 'chatcmpl-conformance',
     object: 'chat.completion',

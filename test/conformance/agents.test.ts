@@ -8,10 +8,10 @@ const counter: AgentDefinition = {
   when: 'counting things',
   async run({ message, actions = [] }, { chat, emit }) {
     emit({ counting: message.length });
-    const answer = await chat([{ role: 'user', content: message || '(nothing)' }]);
+    const response = await chat([{ role: 'user', content: message || '(nothing)' }]);
     const stop = actions.find(({ name }) => name === 'stop');
     return {
-      summary: `${message.length} letters; ${answer.choices[0]?.message.content ?? ''}`,
+      summary: `${message.length} letters; ${response.choices[0]?.message.content ?? ''}`,
       confidence: 1,
       ...(stop && { actions: [{ name: 'stop', arguments: {} }] }),
     };

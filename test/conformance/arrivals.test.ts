@@ -20,7 +20,7 @@ describe('the arrival at a vendor', () => {
       itShows(it, cell, `of ${field} at ${provider.name} is reported if it fails (E22)`, async () => {
         const arrival = await runs.arrivalOf(provider, field);
         Object.assign(cell, arrivedCell(provider, field, arrival));
-        if (arrival?.is === 'left out') expect(arrival.isTold, JSON.stringify(arrival)).to.equal(true);
+        if (arrival?.is === 'left out') expect(arrival.isReported, JSON.stringify(arrival)).to.equal(true);
       });
     }
 });

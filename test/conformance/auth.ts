@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type AuthRequest, GatewayError, isGatewayError, type Principal } from '../../contract/index.ts';
+import { deepFreeze } from './deep-freeze.ts';
 import { testDefinition } from './plugin.ts';
 import { type PluginKit, type PluginSubject, setUpPlugin } from './plugin-subject.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
@@ -11,7 +12,14 @@ export interface AuthSample {
   /** Other relevant parts of the request: headers, path, address or time. */
   readonly request?: Partial<Omit<AuthRequest, 'credential' | 'rawBody' | 'beforeLookup'>>;
   readonly body?: Uint8Array;
+  /**
+   * Parts that a scheme without a `credential` does not sign. The kit changes all others, and the caller must be rejected: each
+   * header of the sample, method, path, body, and the time by a day.
+   */
+  readonly unsigned?: readonly SignedPart[];
 }
+
+type SignedPart = 'method' | 'path' | 'body' | 'time';
 
 /** Options of {@link testAuth}. */
 export interface AuthKit extends PluginKit {
@@ -43,7 +51,9 @@ export function testAuth(kit: AuthKit): void {
   const { describe, it } = findRunner(kit.runner);
   describe(`the auth plugin ${nameOf(kit.plugin)}: what every one promises`, () => {
     requirePlugin(kit.plugin, 'auth');
-    const { plugin, right, wrong = [] } = kit;
+    const { plugin, wrong = [] } = kit;
+    const right: AuthKit['right'] = kit.right;
+    for (const { request, principal } of right) deepFreeze([request, principal]);
     if (!Array.isArray(right) || right.length === 0)
       throw new Error('the kit’s `right` is empty: give at least one caller who is known, { credential, principal }');
     testDefinition(kit, (subject) => Promise.all(right.map((sample) => authenticate(subject, sample))));
@@ -91,14 +101,22 @@ export function testAuth(kit: AuthKit): void {
 
     describe('any other caller', () => {
       it('without a credential is rejected', () =>
-        withPlugin(async (subject) => assertNobody(subject, { credential: '' })));
+        withPlugin(async (subject) => assertUnauthenticated(subject, { credential: '' })));
       it('with a wrong one is rejected, with an error that does not contain it', () =>
         withPlugin(async (subject) => {
-          for (const sample of others) await assertNobody(subject, sample);
+          for (const sample of others) await assertUnauthenticated(subject, sample);
         }));
+      for (const [at, sample] of right.entries())
+        for (const [part, changed] of changedParts(sample))
+          it(`with the request of number ${at + 1} and another ${part} is rejected`, () =>
+            withPlugin(async (subject) => {
+              // The original request first, as an attacker has seen it.
+              assertPrincipal(await authenticate(subject, sample), sample);
+              await assertUnauthenticated(subject, changed);
+            }));
       it('is rejected after too many wrong ones', () =>
         withPlugin(async (subject) => {
-          for (const sample of others.slice(0, 5)) await assertNobody(subject, sample, true);
+          for (const sample of others.slice(0, 5)) await assertUnauthenticated(subject, sample, true);
         }));
       if (plugin.isCredential)
         it('is checked by `isCredential` without an error', () => {
@@ -115,6 +133,50 @@ export function testAuth(kit: AuthKit): void {
             assert.ok(!subject.logged.join('\n').includes(credential), 'a credential is in the log');
       }));
   });
+}
+
+const DAY_MS = 86_400_000;
+
+/** Returns a signed request with each of its parts changed, one at a time; none for other requests. */
+function changedParts(sample: AuthSample): readonly (readonly [part: string, sample: AuthSample])[] {
+  const { credential, request = {}, body = new Uint8Array(), unsigned = [] } = sample;
+  if (credential !== '') return [];
+  const { headers = {}, path = '/v1/chat/completions', method = 'POST', now = Date.now() } = request;
+  const changed = (part: SignedPart, label: string, change: Partial<AuthSample>) =>
+    unsigned.includes(part) ? [] : [[label, { ...sample, ...change }] as const];
+  const withRequest = (change: AuthSample['request']) => ({ request: { ...request, ...change } });
+  return [
+    ...changed('method', 'method', withRequest({ method: method === 'POST' ? 'DELETE' : 'POST' })),
+    ...changed('path', 'path', withRequest({ path: `${path}/other` })),
+    ...changed('body', 'body', { body: Buffer.concat([body, Buffer.from(' ')]) }),
+    ...(body.length > 0 ? changed('body', 'body of the same length', { body: flipLast(body) }) : []),
+    ...changed('time', 'time, a day later', withRequest({ now: now + DAY_MS })),
+    ...changed('time', 'time, a day earlier', withRequest({ now: now - DAY_MS })),
+    ...Object.entries(headers).flatMap(([name, value]) => {
+      const others = { ...headers };
+      delete others[name];
+      return [
+        [
+          `header ${name}`,
+          { ...sample, ...withRequest({ headers: { ...headers, [name]: changeLast(String(value)) } }) },
+        ],
+        [`set of headers, without ${name}`, { ...sample, ...withRequest({ headers: others }) }],
+      ] as const;
+    }),
+  ];
+}
+
+function flipLast(bytes: Uint8Array): Uint8Array {
+  const copy = Uint8Array.from(bytes);
+  const last = copy.length - 1;
+  copy[last] = (copy[last] ?? 0) ^ 1;
+  return copy;
+}
+
+/** Changes the last letter or digit of a text. */
+function changeLast(text: string): string {
+  const last = text.at(-1) ?? '';
+  return `${text.slice(0, -1)}${last === '0' ? '1' : '0'}`;
 }
 
 /** Returns a credential with single mistakes, and with manipulations. */
@@ -145,7 +207,7 @@ async function authenticate(
   { credential, request = {}, body = new Uint8Array() }: AuthSample,
   isLimited = false,
 ): Promise<Principal | undefined> {
-  const asked: AuthRequest = Object.freeze({
+  const requested: AuthRequest = Object.freeze({
     ...{ bearer: true, now: Date.now(), method: 'POST', path: '/v1/chat/completions', address: '127.0.0.1' },
     headers: Object.freeze(credential === '' ? {} : { authorization: `Bearer ${credential}` }),
     ...request,
@@ -156,14 +218,14 @@ async function authenticate(
     },
   });
   for (const { handler } of subject.hooksOf('authenticate')) {
-    const found = await handler(asked);
+    const found = await handler(requested);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
 function assertPrincipal(principal: Principal | undefined, { credential }: AuthSample): void {
-  assert.ok(principal, 'it is nobody: a hook of `authenticate` has to give a principal');
+  assert.ok(principal, 'no principal: a hook of `authenticate` has to return one');
   for (const name of ['userId', 'account'] as const)
     assert.ok(typeof principal[name] === 'string' && principal[name] !== '', `${name} is a text`);
   assert.ok(
@@ -175,7 +237,7 @@ function assertPrincipal(principal: Principal | undefined, { credential }: AuthS
 }
 
 /** Fails if a principal is found, or if the error is not a GatewayError or contains the credential. */
-async function assertNobody(subject: PluginSubject, sample: AuthSample, isLimited = false): Promise<void> {
+async function assertUnauthenticated(subject: PluginSubject, sample: AuthSample, isLimited = false): Promise<void> {
   const { credential } = sample;
   const what = JSON.stringify(credential.slice(0, 40));
   let found: Principal | undefined;

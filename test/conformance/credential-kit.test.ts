@@ -29,7 +29,7 @@ const bare = (headers: (api: CredentialApi) => () => Promise<string>) =>
     return { headers: async () => ({ authorization: `Bearer ${await next()}` }) };
   });
 
-const ask = async (api: CredentialApi, more: object = {}): Promise<string> => {
+const send = async (api: CredentialApi, more: object = {}): Promise<string> => {
   const client = await api.http();
   const body = await client.post(URL_, { ...more, retry: { limit: 0 } }).json<{ access_token: string }>();
   return body.access_token;
@@ -53,13 +53,17 @@ describe('the kit for credentials', () => {
   });
 
   const WRONG: readonly (readonly [what: string, open: (api: CredentialApi) => Credential, title: RegExp])[] = [
-    ['is asked for by each request', bare((api) => () => ask(api)), /twenty requests at once asked more than one does/],
+    [
+      'is asked for by each request',
+      bare((api) => () => send(api)),
+      /twenty concurrent requests sent more than one token request/,
+    ],
     [
       'is held for ever',
       bare((api) => {
         let held: Promise<string> | undefined;
         return () => {
-          held ??= ask(api);
+          held ??= send(api);
           return held;
         };
       }),
@@ -70,7 +74,7 @@ describe('the kit for credentials', () => {
       bare((api) => {
         let held: { readonly token: Promise<string>; readonly endsAt: number } | undefined;
         return () => {
-          if (!held || held.endsAt <= Date.now()) held = { token: ask(api), endsAt: Date.now() + 3_600_000 };
+          if (!held || held.endsAt <= Date.now()) held = { token: send(api), endsAt: Date.now() + 3_600_000 };
           return held.token;
         };
       }),
@@ -82,13 +86,13 @@ describe('the kit for credentials', () => {
         let held: { readonly token: string; readonly endsAt: number } | undefined;
         return async () => {
           if (!held || held.endsAt - 300_000 <= Date.now())
-            held = { token: await ask(api), endsAt: Date.now() + 3_600_000 };
+            held = { token: await send(api), endsAt: Date.now() + 3_600_000 };
           return held.token;
         };
       }),
       /no request waits for that/,
     ],
-    ['fails with an error of its own', bare((api) => () => ask(api)), /is no StreamFailure/],
+    ['fails with an error of its own', bare((api) => () => send(api)), /is no StreamFailure/],
     [
       'shows its secret when it is refused',
       acme(() => ({
@@ -109,22 +113,22 @@ describe('the kit for credentials', () => {
     ],
     [
       'asks by an address that holds its secret',
-      bare((api) => () => ask(api, { searchParams: { client_secret: SECRET } })),
+      bare((api) => () => send(api, { searchParams: { client_secret: SECRET } })),
       /a secret is in an address/,
     ],
     [
       'waits for its issuer for ever',
-      bare((api) => () => ask(api, { timeout: { request: undefined } })),
+      bare((api) => () => send(api, { timeout: { request: undefined } })),
       /it is waited for Infinity ms/,
     ],
     [
       'is tried again without an end',
       acme(() => ({ refused: () => true })),
-      /one that is new would be asked for anew without an end/,
+      /a new credential would be renewed in an endless loop/,
     ],
     [
       'reads the environment',
-      bare((api) => () => ask(api, { json: { id: process.env['ACME_ID'] } })),
+      bare((api) => () => send(api, { json: { id: process.env['ACME_ID'] } })),
       /not the environment/,
     ],
     ['has no headers', (api) => ({ ...acme(() => ({}))(api), headers: undefined }) as never, /it has no `headers`/],

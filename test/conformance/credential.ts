@@ -122,8 +122,8 @@ async function withCredential(kit: CredentialKit, run: (subject: Subject) => Pro
   const issuer = await openIssuer((request) => {
     const { skewMs, seconds, mark, respond = kit.issue } = subject;
     const now = Date.now() - skewMs;
-    const answer = respond?.(request, { mark, seconds, endsAt: now + seconds * 1000 });
-    return answer && { ...answer, headers: { date: new Date(now).toUTCString(), ...answer.headers } };
+    const response = respond?.(request, { mark, seconds, endsAt: now + seconds * 1000 });
+    return response && { ...response, headers: { date: new Date(now).toUTCString(), ...response.headers } };
   });
   const log = (fields: unknown, message?: string) => {
     const error = (fields as { readonly err?: Error } | undefined)?.err;
@@ -229,7 +229,11 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
         const { length: once } = subject.issuer.requests;
         await withCredential(kit, async (other) => {
           await Promise.all(Array.from({ length: 20 }, () => other.headers()));
-          assert.equal(other.issuer.requests.length, once, 'twenty requests at once asked more than one does');
+          assert.equal(
+            other.issuer.requests.length,
+            once,
+            'twenty concurrent requests sent more than one token request',
+          );
         });
       }));
     it('is used until shortly before its expiry', () =>
@@ -238,7 +242,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
         const { length } = subject.issuer.requests;
         subject.pass(LIFE_MS / 2);
         await subject.headers();
-        assert.equal(subject.issuer.requests.length, length, 'it is asked for anew after half of its life');
+        assert.equal(subject.issuer.requests.length, length, 'it is renewed after half of its lifetime');
       }));
     it('is renewed ahead of its expiry, and no request waits for that', () =>
       withCredential(kit, async (subject) => {
@@ -280,7 +284,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
           await subject.headers();
           const { length } = subject.issuer.requests;
           await subject.headers();
-          assert.equal(subject.issuer.requests.length, length, 'each request asks for it anew');
+          assert.equal(subject.issuer.requests.length, length, 'each request renews it');
           subject.mark = 'mark-2-of-what-was-issued';
           subject.pass(LIFE_MS + 1000);
           assertShows(await subject.headers(), subject.mark, 'what has ended is still used');
@@ -290,19 +294,19 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
         const { credential } = subject;
         if (!credential.refused) return;
         await subject.headers();
-        assert.equal(credential.refused(401, {}), false, 'one that is new would be asked for anew without an end');
+        assert.equal(credential.refused(401, {}), false, 'a new credential would be renewed in an endless loop');
         subject.pass(LIFE_MS / 2);
         subject.mark = 'mark-2-of-what-was-issued';
         assert.equal(credential.refused(401, {}), true, 'one that is half an hour old may have been withdrawn');
         assertShows(await subject.headers(), subject.mark, 'what was refused is still used');
-        assert.equal(credential.refused(401, {}), false, 'the next one is asked for anew without an end');
+        assert.equal(credential.refused(401, {}), false, 'the next one is renewed in an endless loop');
         assert.equal(credential.refused(500, {}), false, 'a failure of the vendor is not the credential’s');
       }));
   });
 }
 
 /** Invalid responses of the issuer, by problem. */
-const BROKEN: readonly (readonly [what: string, change: (answer: IssuerAnswer) => IssuerAnswer])[] = [
+const BROKEN: readonly (readonly [what: string, change: (response: IssuerAnswer) => IssuerAnswer])[] = [
   ['fails', () => ({ status: 503, body: 'Service Unavailable' })],
   ['is a page of a proxy', () => ({ body: '<html><body>Sign in to the network</body></html>' })],
   ['says nothing', () => ({ body: '' })],
@@ -415,7 +419,7 @@ function testClock(
         assert.equal(await isAt(subject, Date.now()), true);
         assert.equal(credential.refused?.(403, headers), true, 'the clock of the vendor is passed over');
         assert.equal(await isAt(subject, vendorMs), true, 'the clock of the vendor is passed over');
-        assert.equal(credential.refused?.(403, headers), false, 'it is made anew without an end');
+        assert.equal(credential.refused?.(403, headers), false, 'it is made again in an endless loop');
       }));
   });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { ERRORS, type ErrorCode } from '../../contract/errors.ts';
 import { GatewayError } from '../../contract/index.ts';
 import { valuesAt } from './dialect-format.ts';
-import { askFor, type DialectSubject, type ErrorFixture, readEvents } from './dialect-subject.ts';
+import { contextFor, type DialectSubject, type ErrorFixture, readEvents } from './dialect-subject.ts';
 import { plain } from './dialect-writing.ts';
 import { findRunner } from './runner.ts';
 
@@ -32,10 +32,14 @@ export function testDialectErrors(subject: DialectSubject): void {
         assert.equal(written.status ?? error.status, status);
         assert.deepEqual(valuesAt(body, inBody.type), [type]);
         assert.match(String(valuesAt(body, inBody.message)[0]), /What happened, and what to do\./);
-        assert.equal(Math.floor(status / 100), Math.floor(error.status / 100), 'whose fault it is stays the same');
+        assert.equal(
+          Math.floor(status / 100),
+          Math.floor(error.status / 100),
+          'the class of the status stays the same',
+        );
       });
       it(`${code} in the middle of a stream is one event with ${streamed}`, () => {
-        const stream = dialect.stream(askFor(subject, true));
+        const stream = dialect.stream(contextFor(subject, true));
         const events = readEvents(subject, stream.fail(error, 'req_conformance'), stream.contentType);
         const last = events.at(-1)?.value;
         assert.deepEqual(valuesAt(last, inStream.type), [streamed]);

@@ -345,17 +345,13 @@ describe('the kit for dialects', () => {
         /^format\.json: content\[0\]\.whole has to be a list of paths such as \["choices\[\]\.text"\]$/,
       ],
       [
-        'with an order of events that nobody knows',
+        'with an unknown order of events',
         { ...FORMAT, complete: 'texts* end' },
         /^format\.json: complete is no order of events: there is no event "texts"$/,
       ],
+      ['with an invalid order', { ...FORMAT, failed: 'text* (error' }, /^format\.json: failed is no order of events: /],
       [
-        'with an order that is none',
-        { ...FORMAT, failed: 'text* (error' },
-        /^format\.json: failed is no order of events: /,
-      ],
-      [
-        'with content in events that nobody knows',
+        'with content in unknown events',
         { ...FORMAT, content: [{ ...FORMAT.content[0], streamed: [{ events: ['txt'], path: 'text' }] }] },
         /^format\.json: content\[0\]\.streamed\[0\] names the event "txt", which `events` does not have$/,
       ],
@@ -385,7 +381,7 @@ describe('the kit for dialects', () => {
     });
   });
 
-  it('says what is wrong with a plugin that is none, of another kind, or registers nothing', async () => {
+  it('reports a plugin that is invalid, of another kind, or registers nothing', async () => {
     const fixtures = pathToFileURL(`${folder}/fixtures/`);
     const ofKind = (kind: string): unknown => ({ name: 'other', kind, apiVersion: 1, setup() {} });
     const messages = await Promise.all(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ChatRequest, DialectNative, NativeBody, NativeChange } from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
-import { askFor, type DialectSubject, inputOf, type RequestFixture, readEvents } from './dialect-subject.ts';
+import { contextFor, type DialectSubject, inputOf, type RequestFixture, readEvents } from './dialect-subject.ts';
 import { plain } from './dialect-writing.ts';
 import { findRunner } from './runner.ts';
 
@@ -46,7 +46,7 @@ export function testNative(subject: DialectSubject): void {
           const { written } = patch(fixture, { [field]: CHANGED[field] });
           if (!written) return assert.equal(own, null, 'it is said to be written');
           // A change that the body cannot represent is reported.
-          if (own === null) return assert.ok(written.dropped?.includes(field), `${field} is told as dropped`);
+          if (own === null) return assert.ok(written.dropped?.includes(field), `${field} is reported as dropped`);
           const body = plain(written.body) as object;
           assertSame(fixture, body, [...edits, own].flat());
           const { written: before } = patch(fixture);
@@ -57,11 +57,11 @@ export function testNative(subject: DialectSubject): void {
     for (const { name, text } of recorded.filter((one) => one.name.endsWith('.json')))
       it(`returns ${name} to the caller as an object with the same fields`, () => {
         const body = deepFreeze(JSON.parse(text) as object);
-        assert.deepEqual(Object.keys(native.write(body, askFor(subject, false)) as object), Object.keys(body));
+        assert.deepEqual(Object.keys(native.write(body, contextFor(subject, false)) as object), Object.keys(body));
       });
     for (const { name, text } of recorded.filter((one) => one.name.endsWith('.sse')))
       it(`passes on every event of ${name}`, () => {
-        const stream = native.stream(askFor(subject, true));
+        const stream = native.stream(contextFor(subject, true));
         const frames = text
           .replaceAll('\r\n', '\n')
           .split('\n\n')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createEventReader } from '../../contract/event-reader.ts';
 import type { ChatChunk, ChatCodec, CodecCall } from '../../contract/index.ts';
 import { without } from './dialect-format.ts';
-import { askFor, contextOf, type DialectSubject, inputOf, readEvents, writeAll } from './dialect-subject.ts';
+import { contextFor, contextOf, type DialectSubject, inputOf, readEvents, writeAll } from './dialect-subject.ts';
 import { assertOrder, plain } from './dialect-writing.ts';
 import { findRunner } from './runner.ts';
 
@@ -32,7 +32,7 @@ export function testRecorded(subject: DialectSubject): void {
       it(`${name}: is the same after reading and writing, except for the differences in format.json`, () => {
         const body = JSON.parse(text) as unknown;
         const response = codecOf(false).response(body, call(false));
-        const written = plain(dialect.write(response, askFor(subject, false)));
+        const written = plain(dialect.write(response, contextFor(subject, false)));
         assert.deepEqual(without(written, format.modulo ?? []), without(body, format.modulo ?? []));
       });
 
@@ -48,7 +48,7 @@ export function testRecorded(subject: DialectSubject): void {
           for (const event of reader.end()) chunks.push(...decoder.push(event));
           const end = decoder.end();
           assert.equal(end.complete, true);
-          const stream = dialect.stream(askFor(subject, true));
+          const stream = dialect.stream(contextFor(subject, true));
           const events = readEvents(subject, writeAll(stream, [...chunks, ...end.chunks]), stream.contentType);
           assertOrder(format, 'complete', events);
         });

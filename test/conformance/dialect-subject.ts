@@ -158,7 +158,7 @@ export function contextOf(input: DialectInput, request: ChatRequest, id = 'confo
 }
 
 /** Context of the first request with or without `stream`. */
-export function askFor(subject: DialectSubject, stream: boolean, id?: string): DialectContext {
+export function contextFor(subject: DialectSubject, stream: boolean, id?: string): DialectContext {
   for (const fixture of subject.requests) {
     const input = inputOf(subject, fixture);
     if (input.route.action === 'count') continue;

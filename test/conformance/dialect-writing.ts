@@ -3,7 +3,7 @@ import { type ChatChunk, type ChatResponse, GatewayError } from '../../contract/
 import { deepFreeze } from './deep-freeze.ts';
 import { compileOrder, type DialectFormat, type Held, type Streamed, valuesAt } from './dialect-format.ts';
 import { chunksOf, INTERLEAVED, INTERLEAVING, SAMPLES, type Sample } from './dialect-samples.ts';
-import { askFor, type DialectSubject, type NamedEvent, readEvents, writeAll } from './dialect-subject.ts';
+import { contextFor, type DialectSubject, type NamedEvent, readEvents, writeAll } from './dialect-subject.ts';
 import { findRunner } from './runner.ts';
 
 /**
@@ -14,18 +14,19 @@ export function testWriting(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, format, responses } = subject;
   const streamed = (chunks: readonly ChatChunk[]): readonly NamedEvent[] => {
-    const stream = dialect.stream(askFor(subject, true));
+    const stream = dialect.stream(contextFor(subject, true));
     return readEvents(subject, writeAll(stream, deepFreeze(chunks)), stream.contentType);
   };
 
   describe('responses', () => {
     for (const { name, canonical, written } of responses)
       it(`${name} is written as in the fixture`, () => {
-        assert.deepEqual(plain(dialect.write(deepFreeze(canonical), askFor(subject, false))), written);
+        assert.deepEqual(plain(dialect.write(deepFreeze(canonical), contextFor(subject, false))), written);
       });
 
     for (const { title, response } of SAMPLES) {
-      const whole = (said: ChatResponse = response) => plain(dialect.write(deepFreeze(said), askFor(subject, false)));
+      const whole = (said: ChatResponse = response) =>
+        plain(dialect.write(deepFreeze(said), contextFor(subject, false)));
       it(`write ${title} as JSON, twice the same`, () => {
         assert.deepEqual(whole(), whole());
         assertUsage(format, whole(), format.usage.whole, response);
@@ -52,12 +53,15 @@ export function testWriting(subject: DialectSubject): void {
         const [alone, other] = [chunksOf(response), chunksOf(INTERLEAVING.response)].map((chunks) =>
           deepFreeze(chunks),
         );
-        const expected = writeAll(dialect.stream(askFor(subject, true)), alone ?? []);
-        const [one, two] = [dialect.stream(askFor(subject, true)), dialect.stream(askFor(subject, true, 'another'))];
+        const expected = writeAll(dialect.stream(contextFor(subject, true)), alone ?? []);
+        const [one, two] = [
+          dialect.stream(contextFor(subject, true)),
+          dialect.stream(contextFor(subject, true, 'another')),
+        ];
         const frames = (alone ?? []).map((chunk, at) => {
           const frame = one.push(chunk);
-          const beside = other?.[at];
-          if (beside) two.push(beside);
+          const parallel = other?.[at];
+          if (parallel) two.push(parallel);
           return frame;
         });
         two.end();
@@ -73,7 +77,7 @@ export function testWriting(subject: DialectSubject): void {
 
     it('stay the same when the connection is kept alive between their frames', () => {
       const [{ response }] = SAMPLES as readonly [Sample];
-      const stream = dialect.stream(askFor(subject, true));
+      const stream = dialect.stream(contextFor(subject, true));
       const { keepAlive = dialect.keepAlive, contentType } = stream;
       const frames = [...chunksOf(response).map((chunk) => stream.push(chunk)), stream.end()].filter(
         (text) => text !== '',
@@ -95,7 +99,7 @@ export function testWriting(subject: DialectSubject): void {
           const { response: said } = reason === 'tool_calls' ? call : text;
           const choices = said.choices.map((choice) => ({ ...choice, finish_reason: reason as 'stop' }));
           const response = { ...said, choices };
-          const whole = plain(dialect.write(deepFreeze(response), askFor(subject, false)));
+          const whole = plain(dialect.write(deepFreeze(response), contextFor(subject, false)));
           assert.deepEqual(valuesAt(whole, finish.whole), [word], 'whole');
           assert.deepEqual(valuesOf(streamed(chunksOf(response)), finish.streamed), [word], 'streamed');
         });
@@ -104,8 +108,8 @@ export function testWriting(subject: DialectSubject): void {
         const [{ response }] = SAMPLES as readonly [Sample];
         const ids = ['first', 'second'].map((own) => {
           const said = { ...response, id: `chatcmpl-${own}` };
-          const whole = plain(dialect.write(deepFreeze(said), askFor(subject, false, own)));
-          const stream = dialect.stream(askFor(subject, true, own));
+          const whole = plain(dialect.write(deepFreeze(said), contextFor(subject, false, own)));
+          const stream = dialect.stream(contextFor(subject, true, own));
           const text = writeAll(stream, chunksOf(said));
           const events = valuesOf(readEvents(subject, text, stream.contentType), id.streamed);
           return [valuesAt(whole, id.whole), [...new Set(events)]];
@@ -128,7 +132,7 @@ export function testWriting(subject: DialectSubject): void {
       it(`end with one error, and nothing after it, wherever ${title} is interrupted`, () => {
         const chunks = chunksOf(response);
         for (let count = 0; count <= chunks.length; count++) {
-          const stream = dialect.stream(askFor(subject, true));
+          const stream = dialect.stream(contextFor(subject, true));
           const text = chunks.slice(0, count).map((chunk) => stream.push(chunk));
           const end = stream.fail(
             new GatewayError('provider_unavailable', 'The provider broke off.'),
@@ -178,9 +182,9 @@ export function assertOrder(format: DialectFormat, end: 'complete' | 'failed', e
 }
 
 function assertUsage({ usage }: DialectFormat, body: unknown, at: string, { usage: canonical }: ChatResponse): void {
-  const [told] = valuesAt(body, at);
-  assert.ok(told, `there is no usage at ${at}`);
-  const sum = (paths: readonly string[]) => paths.flatMap((path) => valuesAt(told, path)).reduce<number>(add, 0);
+  const [reported] = valuesAt(body, at);
+  assert.ok(reported, `there is no usage at ${at}`);
+  const sum = (paths: readonly string[]) => paths.flatMap((path) => valuesAt(reported, path)).reduce<number>(add, 0);
   assert.equal(sum(usage.input), canonical?.prompt_tokens, 'input');
   assert.equal(sum(usage.output), canonical?.completion_tokens, 'output');
   if (usage.total !== undefined) assert.equal(sum([usage.total]), canonical?.total_tokens, 'total');

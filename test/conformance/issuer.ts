@@ -60,7 +60,7 @@ export async function openIssuer(
   const schemes = new WeakMap<Duplex, string>();
   let longestMs = 0;
   let mostMs: number | undefined;
-  const answer = async (request: IssuerRequest): Promise<Required<IssuerAnswer> & { readonly body: string }> => {
+  const serve = async (request: IssuerRequest): Promise<Required<IssuerAnswer> & { readonly body: string }> => {
     requests.push(request);
     const { status = 200, headers = {}, body } = (await respond(request)) ?? (await new Promise<never>(() => {}));
     return { status, headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
@@ -71,7 +71,7 @@ export async function openIssuer(
     const { method = '', url = '', headers } = incoming;
     const origin = `${schemes.get(incoming.socket)}//${headers.host}`;
     const own = { method, url: origin + url, headers, body: Buffer.concat(chunks).toString() };
-    const { status, headers: said, body } = await answer(own);
+    const { status, headers: said, body } = await serve(own);
     response.writeHead(status, { date: new Date().toUTCString(), ...said }).end(body);
   });
   const agents = { http: new http.Agent(), https: new https.Agent() };
@@ -115,7 +115,7 @@ export async function openIssuer(
           for (const signal of signals) signal.addEventListener('abort', () => reject(signal.reason), { once: true });
         });
         const own = { method, url, headers, body: await request.text() };
-        const { status, headers: said, body } = await Promise.race([answer(own), left]);
+        const { status, headers: said, body } = await Promise.race([serve(own), left]);
         return new Response(body, { status, headers: { date: new Date().toUTCString(), ...said } });
       },
     },

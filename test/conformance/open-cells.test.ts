@@ -20,11 +20,14 @@ const USAGE = { usage: { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6
 async function failuresOf(spec: Partial<CompatibleSpec>): Promise<readonly string[]> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-cells-'));
   const message = { role: 'assistant', content: 'x', tool_calls: [CALL] };
-  const answer = { choices: [{ index: 0, message, finish_reason: 'tool_calls' }], ...USAGE };
+  const response = { choices: [{ index: 0, message, finish_reason: 'tool_calls' }], ...USAGE };
   const delta = { ...message, tool_calls: [{ index: 0, ...CALL }] };
   const chunk = { choices: [{ index: 0, delta, finish_reason: 'tool_calls' }], ...USAGE };
-  writeFileSync(path.join(folder, 'chat.json'), JSON.stringify(answer));
+  writeFileSync(path.join(folder, 'chat.json'), JSON.stringify(response));
   writeFileSync(path.join(folder, 'stream.sse'), `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`);
+  const expected = [{ finish_reason: 'tool_calls' }];
+  for (const file of ['chat.json', 'stream.sse'])
+    writeFileSync(path.join(folder, `${file}.expected.json`), JSON.stringify({ choices: expected }));
   const plugin = openaiCompatible({ name: 'acme', baseUrl: 'https://acme.example/v1', listsModels: false, ...spec });
   const failures = await runKit((runner) => testProvider({ plugin, fixtures: pathToFileURL(`${folder}/`), runner }));
   rmSync(folder, { recursive: true });

@@ -168,8 +168,8 @@ function attemptOf(
   failure?: Error,
 ): Attempt {
   const body = vendor instanceof Uint8Array ? Buffer.from(vendor) : Buffer.from(JSON.stringify(vendor) ?? '');
-  const send = async (asked: HttpRequest): Promise<AttemptResponse> => {
-    assert.match(asked.path, /^\/[^\s#]*$/, 'a request goes to a path below the base URL');
+  const send = async (requested: HttpRequest): Promise<AttemptResponse> => {
+    assert.match(requested.path, /^\/[^\s#]*$/, 'a request goes to a path below the base URL');
     if (failure) throw failure;
     return {
       ...{ status: 200, headers: { 'content-type': 'application/json' }, readAll: async () => body, destroy() {} },
@@ -184,8 +184,8 @@ function attemptOf(
     request: deepFreeze(structuredClone(request)),
     codecCall: { model: TARGET.model, stream: false, created: 1_790_000_000, id: 'conformance' },
     abortSignal: new AbortController().signal,
-    sendForJson: async (asked: HttpRequest) => {
-      const text = String(await (await send(asked)).readAll());
+    sendForJson: async (requested: HttpRequest) => {
+      const text = String(await (await send(requested)).readAll());
       return JSON.parse(text) as unknown;
     },
     meter: (one: Metered) => void metered.push(one),

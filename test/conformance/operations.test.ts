@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { loadProviders } from '../support/plugins/all-providers.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { itShows } from './cells.ts';
 
 const PROVIDERS = await loadProviders();
@@ -65,7 +65,7 @@ describe('operations other than chat', () => {
   let gateway: TestGateway;
   let says: object = {};
   before(async () => {
-    vendor = await startScriptedUpstream(({ send }) => send(answer(200, says)));
+    vendor = await startScriptedUpstream(({ send }) => send(respondWith(200, says)));
     gateway = await startGateway({
       providers: Object.fromEntries(
         PROVIDERS.map(({ name, config }) => [
@@ -138,6 +138,12 @@ describe('operations other than chat', () => {
     ]);
     const { sent: others } = await call({ ...rerank, fields: { query: 'x', documents } }, 'together');
     expect(others[0]?.json()).to.deep.include({ documents });
+    // G29: an object that is only a text is one for all vendors.
+    const texts = [{ text: 'a' }, { text: 'b' }];
+    for (const vendor of ['vllm', 'together']) {
+      const { sent: plain } = await call({ ...rerank, fields: { query: 'x', documents: texts } }, vendor);
+      expect(plain[0]?.json(), vendor).to.deep.include({ documents: ['a', 'b'] });
+    }
   });
 
   it('send images to edit as data URLs if the vendor accepts no forms, and refuse a mask', async () => {
@@ -154,21 +160,21 @@ describe('operations other than chat', () => {
   it('send the size of an image in the vendor’s form, and report unsupported fields', async () => {
     says = IMAGE;
     const wanted = { prompt: 'A beach', n: 2, size: '1536x1024', quality: 'high', response_format: 'b64_json' };
-    const ask = async (provider: string, more: object = {}) => {
+    const send = async (provider: string, more: object = {}) => {
       const response = await gateway.post('/v1/images/generations', { model: `${provider}/m`, ...wanted, ...more });
       expect(response.status).to.equal(200);
       return [vendor.requests.at(-1)?.json(), response.headers.get('x-tollgate-dropped')];
     };
     const [own, both] = [{ model: 'm', prompt: 'A beach', n: 2 }, { response_format: 'b64_json' }];
-    expect(await ask('xai')).to.deep.equal([{ ...own, ...both, aspect_ratio: '3:2' }, 'quality']);
-    expect(await ask('xai', { size: '1792x1024' })).to.deep.equal([{ ...own, ...both }, 'size, quality']);
+    expect(await send('xai')).to.deep.equal([{ ...own, ...both, aspect_ratio: '3:2' }, 'quality']);
+    expect(await send('xai', { size: '1792x1024' })).to.deep.equal([{ ...own, ...both }, 'size, quality']);
     const sides = { width: 1536, height: 1024, response_format: 'base64' };
-    expect(await ask('together')).to.deep.equal([{ ...own, ...sides }, 'quality']);
-    expect(await ask('together', { output_format: 'png' })).to.deep.equal([
+    expect(await send('together')).to.deep.equal([{ ...own, ...sides }, 'quality']);
+    expect(await send('together', { output_format: 'png' })).to.deep.equal([
       { ...own, ...sides, output_format: 'png' },
       'quality',
     ]);
-    expect(await ask('openai')).to.deep.equal([{ model: 'm', ...wanted }, null]);
+    expect(await send('openai')).to.deep.equal([{ model: 'm', ...wanted }, null]);
   });
 
   it('are on their page with the providers that have them', () => {

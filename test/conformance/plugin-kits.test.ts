@@ -178,7 +178,10 @@ describe('the kit for policies', () => {
     ],
     [
       'repeats what it refuses',
-      { plugin: policy(refusing((text) => text.includes('Orion'), 'Nobody says "Orion" here.')), refuses: ['Orion'] },
+      {
+        plugin: policy(refusing((text) => text.includes('Orion'), '"Orion" is not allowed here.')),
+        refuses: ['Orion'],
+      },
       /the refusal repeats the text/,
     ],
     [
@@ -234,7 +237,7 @@ describe('the kit for auth plugins', () => {
       'repeats the credential',
       team((text) => {
         if (known(text)) return known(text);
-        throw new GatewayError('invalid_api_key', `Nobody has ${text}.`);
+        throw new GatewayError('invalid_api_key', `Unknown credential ${text}.`);
       }),
       /the error repeats it/,
     ],

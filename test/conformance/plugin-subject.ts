@@ -104,7 +104,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
     http: refuseNetwork,
     fetch: refuseNetwork,
     stores: {
-      ...{ ...store, kept: store.kept(plugin.name), personalData: nothing },
+      ...{ ...store, stored: store.stored(plugin.name), personalData: nothing },
       ...{ share: (name: string) => store.keyv(name), shared: (name: string) => store.keyv(name) },
     },
     models: {
@@ -116,7 +116,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
       estimate: () => ({ units: {}, cost: undefined }),
     },
     operators: {
-      ...{ figure: nothing, figures: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
+      ...{ gauge: nothing, gauges: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
       ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
       ...{ allPersonalData: none, useModelTable: nothing },
       gather: (_topic: string, read: () => unknown) => async () => [await read()],
@@ -185,10 +185,10 @@ export function callOf(request: ChatRequest, fields: Partial<Call<'chat'>> = {})
 }
 
 /** Message of one choice. */
-export type Said = Partial<ChatResponse['choices'][number]['message']>;
+export type ScriptedOutput = Partial<ChatResponse['choices'][number]['message']>;
 
 /** Complete response with these choices. */
-export function responseOf(model: string, choices: readonly Said[]): ChatResponse {
+export function responseOf(model: string, choices: readonly ScriptedOutput[]): ChatResponse {
   return {
     ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1_790_000_000, model },
     choices: choices.map((said, index) => ({

@@ -1,19 +1,19 @@
 import type { ChatChunk, ChatDelta, ChatResponse } from '../../contract/index.ts';
-import type { Said } from './plugin-subject.ts';
+import type { ScriptedOutput } from './plugin-subject.ts';
 
 /** Place of a response with model output. */
-export interface Place {
+export interface OutputPlace {
   readonly where: string;
   /** Response with a text at this place. */
-  choices(text: string): readonly Said[];
+  choices(text: string): readonly ScriptedOutput[];
 }
 
-const callWith = (text: string): Said['tool_calls'] => [
+const callWith = (text: string): ScriptedOutput['tool_calls'] => [
   { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"city":"Paris"}' } },
   { id: 'call_2', type: 'function', function: { name: 'note', arguments: JSON.stringify({ text }) } },
 ];
 
-export const PLACES: readonly Place[] = Object.freeze([
+export const PLACES: readonly OutputPlace[] = Object.freeze([
   { where: 'the content', choices: (text) => [{ content: text }] },
   { where: 'the second choice', choices: (text) => [{ content: 'One.' }, { content: text }] },
   { where: 'the content of two choices', choices: (text) => [{ content: text }, { content: text }] },
@@ -25,7 +25,7 @@ export const PLACES: readonly Place[] = Object.freeze([
   },
 ]);
 
-function withCalls(calls: Said['tool_calls']): Said {
+function withCalls(calls: ScriptedOutput['tool_calls']): ScriptedOutput {
   return calls ? { tool_calls: calls } : {};
 }
 

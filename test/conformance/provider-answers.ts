@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { type ChatResponse, StreamFailure } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
+import { deepFreeze } from './deep-freeze.ts';
 import { type FixtureFeature, testFixtureFeature } from './provider-features.ts';
-import { assertIncludes, assertResponse } from './provider-shape.ts';
+import { assertExpected, assertResponse } from './provider-shape.ts';
 import { CALL, type Fixture, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
@@ -42,7 +43,7 @@ const FEATURES: readonly FixtureFeature<ChatResponse>[] = [
 ];
 
 /** Tests that JSON responses have OpenAI's shape and show the vendor's features. */
-export function testAnswers(subject: ProviderSubject): void {
+export function testResponses(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
   const {
     name,
@@ -51,14 +52,14 @@ export function testAnswers(subject: ProviderSubject): void {
     fixtures,
   } = subject;
   if (!chat) return;
-  const read = ({ text }: Fixture) => chat.response(JSON.parse(text), CALL);
+  const read = ({ text }: Fixture) => chat.response(deepFreeze(JSON.parse(text)), CALL);
 
   describe('a response', () => {
-    const answers = fixtures('chat', '.json');
+    const responses = fixtures('chat', '.json');
     it('is among the fixtures', () => {
-      assert.ok(answers.length > 0, 'put a chat.json of the vendor’s bytes into the fixtures');
+      assert.ok(responses.length > 0, 'put a chat.json of the vendor’s bytes into the fixtures');
     });
-    for (const fixture of answers) {
+    for (const fixture of responses) {
       itShows(
         it,
         { provider: name, feature: 'answers', says: 'verified' },
@@ -67,13 +68,13 @@ export function testAnswers(subject: ProviderSubject): void {
           const response = read(fixture);
           assertResponse(response);
           kit.validate?.response?.(response);
-          if (fixture.expected) assertIncludes(response, fixture.expected);
+          assertExpected(response, fixture);
           assert.deepEqual(read(fixture), response, 'the same bytes give the same answer');
         },
       );
     }
     for (const feature of FEATURES) {
-      testFixtureFeature(subject, feature, { files: 'chat*.json', fixtures: answers, read });
+      testFixtureFeature(subject, feature, { files: 'chat*.json', fixtures: responses, read });
     }
 
     const GARBAGE: readonly unknown[] = [null, 1, 'text', [], {}, { choices: 1 }, { choices: null }, { error: {} }];

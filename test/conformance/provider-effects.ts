@@ -82,15 +82,15 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
     for (const { when, example } of known)
       it(`gets no field that other models do not accept: ${when}`, () => {
         for (const field of NOT_OF_ALL) {
-          const { value, beside = {} } = SAMPLES[field] ?? {};
-          const [sent, plain] = [{ ...beside, [field]: value }, beside].map((fields) =>
+          const { value, requires: parallel = {} } = SAMPLES[field] ?? {};
+          const [sent, plain] = [{ ...parallel, [field]: value }, parallel].map((fields) =>
             sentOf(() => send(unknown, fields)),
           );
-          const taken = sentOf(() => send(example.model, { ...beside, [field]: value }));
+          const taken = sentOf(() => send(example.model, { ...parallel, [field]: value }));
           // Skips a rejected or omitted field, and another wire format, which has other names.
           if (!sent || isDeepStrictEqual(sent, plain) || (taken && 'messages' in taken !== 'messages' in sent))
             continue;
-          const untaken = sentOf(() => send(example.model, beside));
+          const untaken = sentOf(() => send(example.model, parallel));
           assert.ok(!isDeepStrictEqual(taken, untaken), `${field} is sent, though ${example.model} does not get it`);
         }
       });

@@ -76,7 +76,7 @@ export function testErrors(subject: ProviderSubject): void {
     for (const [headers, expected] of HINTS) {
       shows(
         'retry hints',
-        `with ${JSON.stringify(headers)} may be retried after ${expected ?? 'nobody knows how many'} ms`,
+        `with ${JSON.stringify(headers)} may be retried after ${expected ?? 'an unknown number of'} ms`,
         () => {
           assert.equal(provider.error(429, {}, headers).retryAfterMs, expected);
         },

@@ -14,7 +14,7 @@ export interface FixtureFeature<T> {
 }
 
 /** Field that requests a feature: a vendor that lacks the feature cannot accept the field. */
-const ASKED_WITH: Readonly<Partial<Record<AnswerFeature, string>>> = {
+const REQUEST_FIELD: Readonly<Partial<Record<AnswerFeature, string>>> = {
   'log probabilities': 'logprobs',
   'parallel tool calls': 'parallel_tool_calls',
   'tool calls': 'tools',
@@ -61,10 +61,10 @@ function doesShow(shows: () => boolean): boolean {
 export function testLack(subject: ProviderSubject, feature: string, lack: AnswerFeature, holds: () => void): void {
   const { it } = findRunner();
   itShows(it, { provider: subject.name, feature, says: 'not offered' }, `offers no ${feature}`, () => {
-    assert.ok(lackOf(subject, lack)?.trim(), 'the reason is told');
+    assert.ok(lackOf(subject, lack)?.trim(), 'the reason is given');
     holds();
-    const field = ASKED_WITH[lack];
-    if (field !== undefined) assert.ok(isLeftOut(subject, field), `${field}, which asks for it, is dropped or refused`);
+    const field = REQUEST_FIELD[lack];
+    if (field !== undefined) assert.ok(isOmitted(subject, field), `${field}, which asks for it, is dropped or refused`);
   });
 }
 
@@ -81,15 +81,15 @@ export function lackOf({ provider }: ProviderSubject, lack: AnswerFeature): stri
   return provider.fields?.lacks?.[lack];
 }
 
-function isLeftOut({ provider: { chat } }: ProviderSubject, field: string): boolean {
-  const { value, beside } = SAMPLES[field] ?? {};
+function isOmitted({ provider: { chat } }: ProviderSubject, field: string): boolean {
+  const { value, requires: parallel } = SAMPLES[field] ?? {};
   const messages = [{ role: 'user', content: 'Hello' }] as const;
   try {
-    const sent = chat?.request({ model: CALL.model, messages, ...beside, [field]: value }, CALL);
+    const sent = chat?.request({ model: CALL.model, messages, ...parallel, [field]: value }, CALL);
     return sent?.dropped?.includes(field) ?? false;
   } catch (error) {
     // A field is also refused if a field that it requires is refused.
-    const refused = [field, ...Object.keys(beside ?? {})];
+    const refused = [field, ...Object.keys(parallel ?? {})];
     return isGatewayError(error) && error.code === 'invalid_request' && refused.includes(error.param ?? '');
   }
 }

@@ -4,7 +4,14 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { type ChatCodec, type ChatRequest, definePlugin, type Plugin, type Provider } from '../../contract/index.ts';
+import {
+  type ChatCodec,
+  type ChatRequest,
+  definePlugin,
+  type Plugin,
+  type Provider,
+  readObject,
+} from '../../contract/index.ts';
 import {
   type CompatibleRules,
   drop,
@@ -101,6 +108,80 @@ const WRONG: readonly (readonly [what: string, plugin: Plugin<object, 'provider'
     /^emulates response_format$/m,
   ],
   [
+    'G71: sends names and descriptions of tools without what they take',
+    acme({
+      tools: emulate('by their names', (tools) => ({
+        body: {
+          tools: (tools as ChatRequest['tools'])?.map(({ function: called }) => [called?.name, called?.description]),
+        },
+      })),
+    }),
+    /^emulates tools$/m,
+  ],
+  [
+    'G71: sends tools without the types of what they take',
+    acme({
+      tools: emulate('by their words', (tools) => ({
+        body: {
+          tools: (tools as ChatRequest['tools'])?.map(({ function: called }) => [
+            ...[called?.name, called?.description],
+            Object.keys(readObject(readObject(called?.parameters)['properties'])),
+          ]),
+        },
+      })),
+    }),
+    /^emulates tools$/m,
+  ],
+  [
+    'G71: omits a field in streams',
+    acme(
+      {},
+      codec((chat) => ({
+        request({ temperature, ...request }, call) {
+          return chat.request(call.stream ? request : { ...request, ...(temperature && { temperature }) }, call);
+        },
+      })),
+    ),
+    /^is the same streamed and not, with temperature$/m,
+  ],
+  [
+    'G71: changes what it is given',
+    acme(
+      {},
+      codec((chat) => ({
+        response(body, call) {
+          (body as { choices: object[] }).choices.length = 1;
+          return chat.response(body, call);
+        },
+      })),
+    ),
+    /OpenAI’s shape: chat\.json/,
+  ],
+  [
+    'G71: reads less from a stream than from a response',
+    acme(
+      {},
+      codec((chat) => ({
+        stream(call) {
+          const decoder = chat.stream(call);
+          return {
+            ...decoder,
+            push: (event) =>
+              decoder.push(event).map((chunk) => ({
+                ...chunk,
+                choices: chunk.choices.map(({ delta: { tool_calls: _, ...delta }, ...choice }) => ({
+                  ...choice,
+                  delta,
+                })),
+              })),
+            end: () => decoder.end(),
+          };
+        },
+      })),
+    ),
+    /says as much as chat\.json if its text is the same: stream\.sse/,
+  ],
+  [
     'sends the names of tools without what they take',
     acme({
       tools: emulate('by their names', (tools) => ({
@@ -181,7 +262,7 @@ const WRONG: readonly (readonly [what: string, plugin: Plugin<object, 'provider'
         },
       })),
     ),
-    /another stream beside it/,
+    /a concurrent stream/,
   ],
   [
     'writes to the console',
@@ -267,6 +348,14 @@ describe('the kit for providers', () => {
     it(`says what is wrong with fixtures of ${what}, in a test that fails, and runs the others`, async () => {
       const failed = await failures(acme(), write(what.replaceAll(' ', '-'), { ...FIXTURES, ...files }));
       expect(failed.map((failure) => failure.message).join('\n')).to.match(message);
+    });
+
+  for (const file of ['chat.json', 'stream.sse'])
+    it(`G71: fails ${file} without an expectation, as a to-do with the result`, async () => {
+      const { [`${file}.expected.json`]: _, ...files } = FIXTURES;
+      const failed = await failures(acme(), write(`without-${file}`, files));
+      expect(failed.map(({ message }) => message)).to.have.length(1);
+      expect(failed[0]?.message).to.include(`to do: write ${file}.expected.json`).and.include('"Good."');
     });
 
   it('runs under node:test, which has no globals, and fails there where a provider is wrong', async () => {

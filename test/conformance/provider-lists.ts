@@ -3,7 +3,7 @@ import { StreamFailure } from '../../contract/index.ts';
 import { base64ToFloats } from '../../plugins/providers/kit/index.ts';
 import { itShows } from './cells.ts';
 import { testOpenCell } from './provider-features.ts';
-import { assertIncludes } from './provider-shape.ts';
+import { assertExpected } from './provider-shape.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
@@ -33,14 +33,15 @@ export function testLists(subject: ProviderSubject): void {
         const sent = JSON.stringify(embed.request(input, CALL));
         for (const words of ['one', 'two', CALL.model]) assert.ok(sent.includes(words));
       });
-      const answers = fixtures('embeddings', '.json');
-      if (answers.length === 0) testOpenCell(subject, 'embeddings', 'put one into embeddings*.json');
-      for (const { name: file, text, expected } of answers) {
+      const responses = fixtures('embeddings', '.json');
+      if (responses.length === 0) testOpenCell(subject, 'embeddings', 'put one into embeddings*.json');
+      for (const fixture of responses) {
+        const { name: file, text } = fixture;
         shows('embeddings', `come as numbers: ${file}`, () => {
-          const answer = embed.response(JSON.parse(text), { ...input, encoding_format: 'float' }, CALL);
-          kit.validate?.embeddings?.(answer);
-          for (const { embedding } of answer.data) assert.ok(Array.isArray(embedding) && embedding.length > 0);
-          if (expected) assertIncludes(answer, expected);
+          const response = embed.response(JSON.parse(text), { ...input, encoding_format: 'float' }, CALL);
+          kit.validate?.embeddings?.(response);
+          for (const { embedding } of response.data) assert.ok(Array.isArray(embedding) && embedding.length > 0);
+          assertExpected(response, fixture);
         });
         shows('embeddings as base64', `come as base64 of the same numbers: ${file}`, () => {
           const numbers = embed.response(JSON.parse(text), { ...input, encoding_format: 'float' }, CALL);
@@ -69,13 +70,13 @@ export function testLists(subject: ProviderSubject): void {
         assert.equal(method, 'GET');
         assert.match(path, /^\//);
       });
-      const answers = fixtures('models', '.json');
-      if (answers.length === 0) testOpenCell(subject, 'model list', 'put one into models*.json');
-      for (const { name: file, text, expected } of answers) {
-        shows('model list', `is read: ${file}`, () => {
-          const ids = listModels.response(JSON.parse(text)).map(({ id }) => id);
+      const responses = fixtures('models', '.json');
+      if (responses.length === 0) testOpenCell(subject, 'model list', 'put one into models*.json');
+      for (const fixture of responses) {
+        shows('model list', `is read: ${fixture.name}`, () => {
+          const ids = listModels.response(JSON.parse(fixture.text)).map(({ id }) => id);
           assert.ok(ids.length > 0 && ids.every((id) => typeof id === 'string' && id !== ''));
-          if (expected) assertIncludes({ ids }, expected);
+          assertExpected({ ids }, fixture);
         });
       }
       it('is empty for an invalid response', () => {

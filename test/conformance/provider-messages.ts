@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChatMessage, isGatewayError } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
+import { deepFreeze } from './deep-freeze.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
@@ -105,7 +106,7 @@ const CONVERSATIONS: readonly {
 export function testMessages({ name, provider: { chat } }: ProviderSubject): void {
   const { describe, it } = findRunner();
   if (!chat) return;
-  const request = (messages: readonly ChatMessage[]) => chat.request({ model: CALL.model, messages }, CALL);
+  const request = (messages: readonly ChatMessage[]) => chat.request(deepFreeze({ model: CALL.model, messages }), CALL);
 
   describe('a conversation', () => {
     for (const { feature, messages, arrives } of CONVERSATIONS) {

@@ -39,11 +39,11 @@ export function testPublishedFields({ provider: { chat, fields: table }, fixture
     chat.request({ model, messages, ...fields }, { ...CALL, model });
   // At least one model must accept a field.
   const models = [CALL.model, ...(table.variants ?? []).map(({ example }) => example.model)];
-  const isSent = (model: string, beside: object, field: object): boolean => {
+  const isSent = (model: string, parallel: object, field: object): boolean => {
     try {
       const [{ body, headers, dropped = [] }, without] = [
-        translate({ ...beside, ...field }, model),
-        translate(beside, model),
+        translate({ ...parallel, ...field }, model),
+        translate(parallel, model),
       ];
       const isDropped = dropped.some((name) => name in field);
       return !isDropped && !isDeepStrictEqual([body, headers], [without.body, without.headers]);
@@ -64,13 +64,13 @@ export function testPublishedFields({ provider: { chat, fields: table }, fixture
         const rule = table.fields[field];
         if (rule?.rule === 'refused' || rule?.rule === 'emulated') return assertReason(field, rule);
         const sample = SAMPLES[field];
-        const beside = sample?.beside ?? {};
+        const parallel = sample?.requires ?? {};
         const value = OWN_SAMPLES[field] ?? sample?.value ?? 'sample';
-        if (models.some((model) => isSent(model, beside, { [field]: value }))) return;
-        const { body, headers, dropped = [] } = translate({ ...beside, [field]: value });
+        if (models.some((model) => isSent(model, parallel, { [field]: value }))) return;
+        const { body, headers, dropped = [] } = translate({ ...parallel, [field]: value });
         if (dropped.includes(field)) return assertReason(field, rule);
-        const without = translate(beside);
-        assert.notDeepEqual([body, headers], [without.body, without.headers], `${field} is neither sent nor told`);
+        const without = translate(parallel);
+        assert.notDeepEqual([body, headers], [without.body, without.headers], `${field} is neither sent nor reported`);
       });
     }
   });

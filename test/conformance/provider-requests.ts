@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import {
+  type ChatCodec,
   type ChatRequest,
   type FieldRule,
   type FieldRules,
   type FieldTable,
   type HttpRequest,
   isGatewayError,
+  readObject,
 } from '../../contract/index.ts';
 import { type Cell, itShows } from './cells.ts';
+import { deepFreeze } from './deep-freeze.ts';
 import { valuesAt } from './dialect-format.ts';
 import { SAMPLES, type Sample } from './provider-samples.ts';
 import { CALL, type ProviderSubject, SECRET, streamCall } from './provider-subject.ts';
@@ -25,7 +28,7 @@ export function testRequests({ name, provider }: ProviderSubject): void {
   const { describe, it } = findRunner();
   const { chat, fields: table = NO_TABLE } = provider;
   if (!chat) return;
-  const messages = [{ role: 'user', content: 'Hello' }] as const;
+  const messages = deepFreeze([{ role: 'user', content: 'Hello' }] as const);
   const translate = (fields: object) => chat.request({ model: CALL.model, messages, ...fields }, CALL);
 
   describe('a chat request', () => {
@@ -58,6 +61,9 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       assert.notDeepEqual(toJson(streamed), toJson(translate({ stream: false })));
     });
 
+    for (const field of Object.keys(SAMPLES))
+      it(`is the same streamed and not, with ${field}`, () => assertSameStreamed(chat, messages, field));
+
     for (const field of ROUTING) {
       it(`does not send "${field}"`, () => {
         const request = translate({ [field]: 'https://evil.example' });
@@ -76,6 +82,7 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       const rule = table.fields[field] ?? impliedRule(tried, field);
       itShows(it, cell(name, field, rule), `${verb(rule)} ${field}`, () => {
         assertRule(tried, field, rule, table.fields);
+        if (rule.rule !== 'refused' && rule.rule !== 'dropped') assertPlaces(tried, field);
       });
     }
     for (const variant of table.variants ?? []) {
@@ -111,19 +118,19 @@ function assertRule(
     words = [],
     others = othersOf(sample.value),
   }: Sample = field in example ? { value: own[field], others: [] } : sample;
-  const beside = Object.entries(sample.beside ?? {}).filter(([name]) => rules[name]?.rule !== 'refused');
-  const say = (said: unknown) => translate({ ...Object.fromEntries(beside), [field]: said });
+  const parallel = Object.entries(sample.requires ?? {}).filter(([name]) => rules[name]?.rule !== 'refused');
+  const say = (said: unknown) => translate({ ...Object.fromEntries(parallel), [field]: said });
   if (rule.rule === 'refused') {
     assertRefused(() => say(value), field);
     return;
   }
   const sent = say(value);
   const { body = {}, dropped = [] } = sent;
-  const told = dropped.includes(field);
-  const toldAsNewer = dropped.includes(NEWER[field] ?? field);
+  const reported = dropped.includes(field);
+  const newerReport = dropped.includes(NEWER[field] ?? field);
   if (rule.rule === 'dropped') {
     assert.ok(!(field in body), `${field} is not sent`);
-    assert.ok(told, `${field} is told as dropped`);
+    assert.ok(reported, `${field} is reported as dropped`);
     return;
   }
   if (rule.rule === 'passed' && rule.note === undefined) {
@@ -131,15 +138,15 @@ function assertRule(
     return;
   }
   const without = outcomeOf(() => say(null));
-  if (told) {
+  if (reported) {
     const isWordless = words.length === 0 || Object.keys(example).length > 0;
     assert.ok(
       isWordless || !isSame(sent, without),
-      `${field} is told as dropped and changes nothing: its rule is "dropped", not "${rule.rule}"`,
+      `${field} is reported as dropped and changes nothing: its rule is "dropped", not "${rule.rule}"`,
     );
     return;
   }
-  if (toldAsNewer) return;
+  if (newerReport) return;
   assert.ok(!isSame(sent, without), `${field} is ${rule.rule}, says the table, but the request is the same without it`);
   if (rule.rule === 'emulated') {
     assertWords(field, words, sent);
@@ -158,6 +165,58 @@ function assertRule(
     others.some((other) => !isDeepStrictEqual(at(outcomeOf(() => say(other))), found)),
     `${place || 'the request'} is ${JSON.stringify(found)} whatever ${field} says: ${JSON.stringify([value, ...others])}`,
   );
+}
+
+/** Asserts that a field has the same effect in a request for a stream and for a whole response. */
+function assertSameStreamed(chat: ChatCodec, messages: ChatRequest['messages'], field: string): void {
+  const { value, requires } = SAMPLES[field] ?? {};
+  const fields = { ...requires, [field]: value };
+  const make = (stream: boolean, more: object) =>
+    toJson(
+      outcomeOf(() => chat.request({ model: CALL.model, messages, ...more, stream }, stream ? streamCall() : CALL)),
+    ) as Partial<HttpRequest>;
+  const plain = membersThatDiffer(make(true, {}).body, make(false, {}).body);
+  const [streamed, whole] = [make(true, fields), make(false, fields)];
+  assert.deepEqual(streamed.dropped, whole.dropped, 'the same fields are reported as dropped');
+  const more = membersThatDiffer(streamed.body, whole.body).filter((name) => !plain.includes(name));
+  assert.deepEqual(more, [], `with ${field}, these members differ between a stream and a whole response`);
+}
+
+function membersThatDiffer(one: unknown, other: unknown): readonly string[] {
+  const [first, second] = [readObject(one), readObject(other)];
+  const names = new Set([...Object.keys(first), ...Object.keys(second)]);
+  return [...names].filter((name) => !isDeepStrictEqual(first[name], second[name]));
+}
+
+/** Asserts that each place in the value of a field changes the request. A field that is reported as dropped may change none. */
+function assertPlaces(translate: Translate, field: string): void {
+  const { value, requires, free = [] } = SAMPLES[field] ?? {};
+  const say = (said: unknown) => outcomeOf(() => translate({ ...requires, [field]: said }));
+  const sent = say(value);
+  const { dropped = [] } = sent as HttpRequest;
+  if (dropped.includes(field) || dropped.includes(NEWER[field] ?? field)) return;
+  for (const place of placesIn(value)) {
+    if (place.length === 0 || free.includes(place.join('.'))) continue;
+    const isReported = !isDeepStrictEqual(toJson(say(changeAt(value, place))), toJson(sent));
+    assert.ok(isReported, `the request is the same whatever ${[field, ...place].join('.')} says`);
+  }
+}
+
+/** Returns the path of each text, number and boolean in a value. */
+function placesIn(value: unknown, at: readonly string[] = []): readonly (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return [at];
+  return Object.entries(value).flatMap(([name, each]) => placesIn(each, [...at, name]));
+}
+
+/** Returns a frozen copy of a value with another text, number or boolean at a path. */
+function changeAt(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined)
+    return typeof value === 'boolean' ? !value : typeof value === 'number' ? value + 1 : `${String(value)}q`;
+  const changed = Object.entries(value as object).map(([key, each]) => [
+    key,
+    key === name ? changeAt(each, rest) : each,
+  ]);
+  return deepFreeze(Array.isArray(value) ? changed.map(([, each]) => each) : Object.fromEntries(changed));
 }
 
 /** Other values of a field whose sample has none. */
@@ -193,9 +252,9 @@ function assertRefused(translate: () => unknown, field: string): void {
 
 /** Returns true if a field is sent unchanged. */
 function takes(translate: Translate, field: string): boolean {
-  const { value, beside } = SAMPLES[field] ?? {};
+  const { value, requires: parallel } = SAMPLES[field] ?? {};
   try {
-    return isDeepStrictEqual(valuesAt(translate({ ...beside, [field]: value }).body, field), [value]);
+    return isDeepStrictEqual(valuesAt(translate({ ...parallel, [field]: value }).body, field), [value]);
   } catch {
     return false;
   }
@@ -208,7 +267,7 @@ function takes(translate: Translate, field: string): boolean {
 function impliedRule(translate: Translate, field: string): FieldRule {
   const sample = SAMPLES[field];
   try {
-    const { dropped = [] } = translate({ ...sample?.beside, [field]: sample?.value });
+    const { dropped = [] } = translate({ ...sample?.requires, [field]: sample?.value });
     return { rule: dropped.includes(field) ? 'dropped' : 'passed' };
   } catch {
     return { rule: 'passed' };
@@ -254,10 +313,4 @@ function outcomeOf(translate: () => unknown): unknown {
 
 function toJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null) return value;
-  for (const inner of Object.values(value)) deepFreeze(inner);
-  return Object.freeze(value);
 }

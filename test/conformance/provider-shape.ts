@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ChatChunk, ChatResponse, ToolCallDelta, Usage } from '../../contract/index.ts';
+import type { Fixture } from './provider-subject.ts';
 
 const FINISH = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call']);
 
@@ -159,4 +160,13 @@ export function assertIncludes(actual: unknown, expected: unknown, path = '$'): 
   } else {
     assert.deepEqual(actual, expected, path);
   }
+}
+
+/** Asserts the expectation of a fixture. A fixture without one is a failing to-do, since nothing else says what its bytes mean. */
+export function assertExpected(actual: unknown, { name, expected }: Fixture): void {
+  assert.ok(
+    expected,
+    `to do: write ${name}.expected.json, after the vendor's bytes. Result now: ${JSON.stringify(actual)}`,
+  );
+  assertIncludes(actual, expected);
 }

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { createEventReader } from '../../contract/event-reader.ts';
-import { StreamFailure } from '../../contract/index.ts';
+import { type ChatResponse, readArray, readObject, StreamFailure } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { type FixtureFeature, testFixtureFeature } from './provider-features.ts';
-import { assertIncludes, type Outcome, readChunks } from './provider-shape.ts';
-import { decodeDeclared, decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
+import { assertExpected, type Outcome, type OutcomeChoice, readChunks } from './provider-shape.ts';
+import {
+  CALL,
+  decodeDeclared,
+  decodeStream,
+  type Fixture,
+  type ProviderSubject,
+  streamCall,
+} from './provider-subject.ts';
 import { tortureStream } from './provider-torture.ts';
 import { findRunner } from './runner.ts';
 
@@ -41,6 +49,7 @@ export function testStreams(subject: ProviderSubject): void {
 
   describe('a stream', () => {
     const streams = fixtures('stream', '.sse');
+    const responses = fixtures('chat', '.json');
     it('is among the fixtures', () => {
       assert.ok(streams.length > 0, 'put a stream.sse of the vendor’s bytes into the fixtures');
     });
@@ -53,7 +62,7 @@ export function testStreams(subject: ProviderSubject): void {
           const { chunks, complete } = decode(fixture);
           const outcome = readChunks(chunks);
           for (const chunk of chunks) kit.validate?.chunk?.(chunk);
-          if (fixture.expected) assertIncludes(outcome, fixture.expected);
+          assertExpected(outcome, fixture);
           assert.ok(complete, 'it is complete');
           assert.ok(outcome.choices.every((choice) => choice.finish_reason !== null));
         },
@@ -67,6 +76,17 @@ export function testStreams(subject: ProviderSubject): void {
         assert.notEqual(progress, 'open', 'at the end of the fixture `progress` is `finished`, `ending` or `complete`');
         assert.deepEqual(readChunks(chunks), readChunks(decode(fixture).chunks), 'what follows `complete` is dropped');
       });
+      const pair = responses.find(({ name: file }) => file.slice('chat'.length, -'.json'.length) === suffixOf(fixture));
+      if (pair) {
+        const respond = () => wholeOutcome(provider.chat?.response(JSON.parse(pair.text), CALL)?.choices ?? []);
+        it(`says as much as ${pair.name} if its text is the same: ${fixture.name}`, () => {
+          const streamed = readChunks(decode(fixture).chunks).choices;
+          const whole = respond();
+          const textOf = (choices: readonly OutcomeChoice[]) => choices.map(({ content }) => content);
+          if (isDeepStrictEqual(textOf(streamed), textOf(whole)) && textOf(whole).join('') !== '')
+            assert.deepEqual(streamed.map(comparedOf), whole.map(comparedOf));
+        });
+      }
       tortureStream(subject, fixture);
     }
 
@@ -86,4 +106,30 @@ export function testStreams(subject: ProviderSubject): void {
       assert.throws(() => events.map((event) => decoder?.push(event)), StreamFailure);
     });
   });
+}
+
+function suffixOf({ name }: Fixture): string {
+  return name.slice('stream'.length, -'.sse'.length);
+}
+
+/** Returns the choices of a whole response in the form of a stream's. */
+function wholeOutcome(choices: ChatResponse['choices']): readonly OutcomeChoice[] {
+  return choices.map(({ index, message, logprobs, finish_reason }) => ({
+    index,
+    content: message.content ?? '',
+    reasoning_content: message.reasoning_content ?? '',
+    refusal: message.refusal ?? '',
+    logprobs: readArray(readObject(logprobs)['content']) as OutcomeChoice['logprobs'],
+    tool_calls: (message.tool_calls ?? []).map(({ id, function: called }) => ({ id, ...called })),
+    finish_reason,
+  }));
+}
+
+/** Ids and figures differ between two responses of a vendor. */
+function comparedOf({ logprobs, tool_calls: calls, ...choice }: OutcomeChoice): object {
+  return {
+    ...choice,
+    tokens: logprobs.map(({ token }) => token),
+    calls: calls.map(({ name, arguments: text }) => [name, JSON.parse(text || '{}')]),
+  };
 }

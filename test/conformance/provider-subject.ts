@@ -17,8 +17,8 @@ export interface ProviderKit extends WithRunner {
    * Optional files are `failure*.json` and `failure*.sse` (failures with status 200) and `errors.json`, a list of `{
    * name, status, headers?, body, class, retryAfterMs?, param? }`.
    *
-   * The file `<file>.expected.json` next to a fixture has the expected result; for objects only the named fields are
-   * compared.
+   * The file `<file>.expected.json` next to each fixture has the expected result; for objects only the named fields are
+   * compared. A fixture without one fails a test.
    */
   readonly fixtures: URL;
   /** Error event of the vendor's stream. Default: OpenAI's. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { FORMATS } from '../../contract/schema-formats.ts';
-import { testAnswers } from './provider-answers.ts';
+import { testResponses } from './provider-answers.ts';
 import { testEffects } from './provider-effects.ts';
 import { testErrors } from './provider-errors.ts';
 import { testFailures } from './provider-failures.ts';
@@ -74,7 +74,7 @@ export function testProvider(kit: ProviderKit): void {
     testEffects(subject);
     testPublishedFields(subject);
     testMessages(subject);
-    testAnswers(subject);
+    testResponses(subject);
     testStreams(subject);
     testErrors(subject);
     testFailures(subject);
@@ -107,9 +107,17 @@ function useAll({ kit, fixtures }: ProviderSubject): void {
     }
 }
 
+/** The only Ajv of this process: it compiles the schema of schemas once. */
+let settingsAjv: Ajv2020 | undefined;
+
 function configChecker(schema: object): (config: unknown) => boolean {
-  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+  settingsAjv ??= createSettingsAjv();
+  return settingsAjv.compile(schema);
+}
+
+function createSettingsAjv(): Ajv2020 {
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, addUsedSchema: false, code: { optimize: false } });
   ajv.addVocabulary(['secret']);
   for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
-  return ajv.compile(schema);
+  return ajv;
 }

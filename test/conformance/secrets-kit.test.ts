@@ -15,7 +15,7 @@ const safe = (read: (name: string, context: SecretsContext) => Promise<string>, 
     }),
   });
 
-const ask = async ({ http }: SecretsContext, name: string, options: object = {}): Promise<string> => {
+const send = async ({ http }: SecretsContext, name: string, options: object = {}): Promise<string> => {
   const client = await http();
   const { body } = await client(`${URL_}/secrets/${encodeURIComponent(name)}`, {
     ...{ headers: { authorization: `Bearer ${TOKEN}` }, responseType: 'text', throwHttpErrors: false, ...options },
@@ -45,28 +45,28 @@ const problems = async (plugin: ReturnType<typeof safe>): Promise<string> =>
 
 describe('the kit for managers of secrets', () => {
   it('finds nothing wrong with one that is right', async () => {
-    expect(await problems(safe(async (name, context) => textOf(await ask(context, name))))).to.equal('');
+    expect(await problems(safe(async (name, context) => textOf(await send(context, name))))).to.equal('');
   });
 
   const WRONG: readonly (readonly [what: string, plugin: ReturnType<typeof safe>, title: RegExp])[] = [
-    ['takes anything for a secret', safe((name, context) => ask(context, name)), /there is none/],
+    ['takes anything for a secret', safe((name, context) => send(context, name)), /there is no such secret/],
     [
-      'repeats what it was told',
+      'repeats the text of the vendor',
       safe(async (name, context) => {
-        const body = await ask(context, name);
+        const body = await send(context, name);
         throw new Error(`the safe says ${body}`);
       }),
       /a secret is in an error/,
     ],
     [
       'says who it is in an address',
-      safe(async (name, context) => textOf(await ask(context, name, { searchParams: { token: TOKEN } }))),
+      safe(async (name, context) => textOf(await send(context, name, { searchParams: { token: TOKEN } }))),
       /a secret is in an address/,
     ],
     [
       'writes to the log what it read',
       safe(async (name, context) => {
-        const text = textOf(await ask(context, name));
+        const text = textOf(await send(context, name));
         context.log.info({ text }, 'read');
         return text;
       }),
@@ -74,7 +74,7 @@ describe('the kit for managers of secrets', () => {
     ],
     [
       'waits for ever',
-      safe(async (name, context) => textOf(await ask(context, name, { timeout: { request: undefined } }))),
+      safe(async (name, context) => textOf(await send(context, name, { timeout: { request: undefined } }))),
       /it is waited for Infinity ms/,
     ],
     [
@@ -96,10 +96,10 @@ describe('the kit for managers of secrets', () => {
     ],
     [
       'fails by a bug',
-      safe(async (name, context) => (JSON.parse(await ask(context, name)) as { value: string }).value.trim()),
+      safe(async (name, context) => (JSON.parse(await send(context, name)) as { value: string }).value.trim()),
       /that is a bug, and no reason/,
     ],
-    ['reads anew in the past', safe(async (name, context) => textOf(await ask(context, name)), -1), /againMs is -1/],
+    ['reads again in the past', safe(async (name, context) => textOf(await send(context, name)), -1), /againMs is -1/],
   ];
   for (const [what, plugin, title] of WRONG)
     it(`finds one that ${what}`, async () => expect(await problems(plugin)).to.match(title));

@@ -5,7 +5,7 @@ import { type SecretsKit, testSecrets } from './index.ts';
 
 const SECRET = 'secret-of-the-gateway-0123456789';
 const TEXT = 'sk-of-the-manager-0123456789';
-const NONE = { status: 404, body: { errors: [], message: 'There is none.' } };
+const NONE = { status: 404, body: { errors: [], message: 'Not found.' } };
 
 const ofVault: SecretsKit['respond'] = ({ url }) =>
   url.endsWith('/login')
@@ -30,7 +30,7 @@ testSecrets({
   respond: ({ body }) =>
     (JSON.parse(body) as { SecretId?: unknown }).SecretId === 'prod/openai'
       ? { body: { SecretString: `{"key":"${TEXT}"}` } }
-      : { status: 400, body: { __type: 'ResourceNotFoundException', Message: 'There is none.' } },
+      : { status: 400, body: { __type: 'ResourceNotFoundException', Message: 'Not found.' } },
   right: [{ name: 'prod/openai#key', text: TEXT }],
   missing: ['prod/openai#other', 'prod/none'],
   secrets: [SECRET],

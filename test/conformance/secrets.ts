@@ -42,7 +42,7 @@ const HOSTILE: readonly string[] = [
 const MOST_MS = 30_000;
 
 /** Invalid responses of a manager, by problem. */
-const BROKEN: readonly (readonly [what: string, answer: IssuerAnswer])[] = [
+const BROKEN: readonly (readonly [what: string, response: IssuerAnswer])[] = [
   ['fails', { status: 503, body: 'Service Unavailable' }],
   [
     'refuses',
@@ -131,20 +131,20 @@ export function testSecrets(kit: SecretsKit): void {
         assert.ok(!manager.requests.some(({ headers }) => 'x-injected' in headers), 'a reference adds a header');
       }));
     describe('a manager', () => {
-      for (const [what, answer] of BROKEN)
+      for (const [what, response] of BROKEN)
         it(`that ${what} is an Error with the reason, without a secret`, () =>
           withManager(kit, async (subject) => {
-            subject.respond = () => answer;
+            subject.respond = () => response;
             for (const { name } of kit.right) assertSaysWhy(kit, await subject.failure(name), subject.logged, name);
           }));
       it('that is interrupted is an Error with the reason, without a secret', () =>
         withManager(kit, async (subject) => {
           let isCut = false;
           subject.respond = (request) => {
-            const answer = kit.respond(request);
-            if (typeof answer.body === 'string') return answer;
+            const response = kit.respond(request);
+            if (typeof response.body === 'string') return response;
             isCut = true;
-            return { ...answer, body: JSON.stringify(answer.body).slice(0, -1) };
+            return { ...response, body: JSON.stringify(response.body).slice(0, -1) };
           };
           for (const { name } of kit.right) {
             const error = await subject.read(name).then(() => undefined, asError);
@@ -175,7 +175,7 @@ async function withManager(kit: SecretsKit, run: (subject: Subject) => Promise<v
   const subject: Subject = {
     ...{ manager, logged, respond: undefined },
     read: async (name) => reader.read(name),
-    failure: (name) => subject.read(name).then(() => assert.fail(`${name}: there is none`), asError),
+    failure: (name) => subject.read(name).then(() => assert.fail(`${name}: there is no such secret`), asError),
   };
   try {
     await run(subject);

@@ -90,9 +90,9 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
       const event = Buffer.from(errorEvent.event);
       const middle = body.indexOf('\n\n') + 2;
       assert.ok(middle > 1 && middle < body.length, 'the sample has several events');
-      for (const told of [event, Buffer.concat([body.subarray(0, middle), event, body.subarray(middle)])])
-        for (const size of [1, told.length])
-          await assert.rejects(listen(kit, sample, cut(told, size)), (error) => {
+      for (const reported of [event, Buffer.concat([body.subarray(0, middle), event, body.subarray(middle)])])
+        for (const size of [1, reported.length])
+          await assert.rejects(listen(kit, sample, cut(reported, size)), (error) => {
             assert.ok(error instanceof StreamFailure, String(error));
             assert.equal(error.failure.class, errorEvent.class);
             return true;

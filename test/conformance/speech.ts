@@ -53,10 +53,10 @@ export function testSpeech(kit: SpeechKit): void {
 
     it('puts no key and no text into the path or the headers', async () => {
       const { path, headers } = await translate(kit, { text: TEXT });
-      const told = JSON.stringify([path, headers]);
+      const reported = JSON.stringify([path, headers]);
       const { apiKey } = kit.config;
-      assert.ok(typeof apiKey !== 'string' || !told.includes(apiKey));
-      assert.ok(!decodeURIComponent(told).includes('Good morning'));
+      assert.ok(typeof apiKey !== 'string' || !reported.includes(apiKey));
+      assert.ok(!decodeURIComponent(reported).includes('Good morning'));
     });
 
     it('escapes hostile voices and models in the URL', async () => {
@@ -143,10 +143,10 @@ export function testSpeech(kit: SpeechKit): void {
       });
 
       it('requests the list from its own host, with the key in a header only', async () => {
-        const asked: { url: string; headers: object }[] = [];
-        const vendor = await load(kit, fakeHttp(voices.body, asked));
+        const requests: { url: string; headers: object }[] = [];
+        const vendor = await load(kit, fakeHttp(voices.body, requests));
         await vendor.listVoices?.();
-        const [{ url = '', headers = {} } = {}] = asked;
+        const [{ url = '', headers = {} } = {}] = requests;
         assert.ok(url.startsWith(vendor.baseUrl), url);
         const { apiKey } = kit.config;
         assert.ok(typeof apiKey !== 'string' || (!url.includes(apiKey) && JSON.stringify(headers).includes(apiKey)));
@@ -156,10 +156,10 @@ export function testSpeech(kit: SpeechKit): void {
 }
 
 /** Part of got that requests lists of voices. */
-function fakeHttp(body: unknown, asked: { url: string; headers: object }[] = []): unknown {
+function fakeHttp(body: unknown, requests: { url: string; headers: object }[] = []): unknown {
   return {
     async get(url: string, { headers }: { headers: object }) {
-      asked.push({ url, headers });
+      requests.push({ url, headers });
       return { statusCode: 200, headers: {}, body: JSON.stringify(body) };
     },
   };

@@ -7,7 +7,7 @@ import { budget, DAYS, NOW, reservation, type StoreUnderTest, settlement, sums }
 export function testBooks(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
-  const reserve = async (asked: Reservation) => (await ledger().reserve(asked)).outcome;
+  const reserve = async (request: Reservation) => (await ledger().reserve(request)).outcome;
   const funded = async (amount: number): Promise<string> => {
     const account = subject.name('account');
     await ledger().credit(account, 'first', amount, 'top-up', NOW);
@@ -51,7 +51,7 @@ export function testBooks(subject: StoreUnderTest): void {
       await assert.rejects(ledger().entries(account, { limit: 3, after: "1' OR '1'='1" }), { code: 'invalid_request' });
     });
 
-    it('charges a reservation that nobody settled in time at its estimate, once', async () => {
+    it('charges a reservation that was not settled in time at its estimate, once', async () => {
       const account = await funded(100);
       const key = budget(subject.name('key'), 100);
       const expiresAt = NOW + 1000;
@@ -163,9 +163,9 @@ export function testBooks(subject: StoreUnderTest): void {
     for (const amount of [0.5, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       it(`refuses to hold or charge ${amount} nano-dollars`, async () => {
         const account = await funded(100);
-        const fault = { code: 'internal_error' };
-        await assert.rejects(reserve(reservation({ account, requestId: 'r', amount })), fault);
-        await assert.rejects(ledger().settle(settlement({ account, requestId: 'r', amount })), fault);
+        const failure = { code: 'internal_error' };
+        await assert.rejects(reserve(reservation({ account, requestId: 'r', amount })), failure);
+        await assert.rejects(ledger().settle(settlement({ account, requestId: 'r', amount })), failure);
         assert.deepEqual(sums(await ledger().balance(account)), { balance: 100, held: 0, spent: 0 });
       });
     }

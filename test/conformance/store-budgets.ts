@@ -19,19 +19,19 @@ export function testBudgets(subject: StoreUnderTest): void {
     it('keeps a budget within its limit, whatever the account has', async () => {
       const account = await funded(1000);
       const key = budget(subject.name('key'), 100);
-      const ask = (requestId: string, amount: number, budgets = [key]) =>
+      const reserve = (requestId: string, amount: number, budgets = [key]) =>
         ledger().reserve(reservation({ account, requestId, amount, budgets }));
-      assert.deepEqual(await ask('r1', 60), { outcome: 'held', used: [60] });
-      assert.deepEqual(await ask('r2', 41), { outcome: 'over_budget', budget: 0, used: 60 });
+      assert.deepEqual(await reserve('r1', 60), { outcome: 'held', used: [60] });
+      assert.deepEqual(await reserve('r2', 41), { outcome: 'over_budget', budget: 0, used: 60 });
       assert.deepEqual(await states(key), [[0, 60]]);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 1000, held: 60, spent: 0 });
       await ledger().settle(settlement({ account, requestId: 'r1', amount: 50 }));
       assert.deepEqual(await states(key), [[50, 0]]);
-      assert.deepEqual(await ask('r3', 50), { outcome: 'held', used: [100] });
+      assert.deepEqual(await reserve('r3', 50), { outcome: 'held', used: [100] });
       await ledger().release(account, 'r3');
       assert.deepEqual(await states(key), [[50, 0]]);
       const other = budget(subject.name('key'), 100);
-      assert.deepEqual(await ask('r4', 101, [other]), { outcome: 'over_budget', budget: 0, used: 0 });
+      assert.deepEqual(await reserve('r4', 101, [other]), { outcome: 'over_budget', budget: 0, used: 0 });
       assert.deepEqual(await states(other), [[0, 0]]);
     });
 
@@ -39,11 +39,11 @@ export function testBudgets(subject: StoreUnderTest): void {
       const account = await funded(1000);
       const [wide, narrow, tight] = [100, 20, 5].map((limit) => budget(subject.name('b'), limit));
       assert.ok(wide && narrow && tight);
-      const ask = (requestId: string, amount: number) =>
+      const reserve = (requestId: string, amount: number) =>
         ledger().reserve(reservation({ account, requestId, amount, budgets: [wide, narrow, tight] }));
-      assert.deepEqual(await ask('r1', 5), { outcome: 'held', used: [5, 5, 5] });
-      assert.deepEqual(await ask('r2', 1), { outcome: 'over_budget', budget: 2, used: 5 });
-      assert.deepEqual(await ask('r3', 16), { outcome: 'over_budget', budget: 1, used: 5 });
+      assert.deepEqual(await reserve('r1', 5), { outcome: 'held', used: [5, 5, 5] });
+      assert.deepEqual(await reserve('r2', 1), { outcome: 'over_budget', budget: 2, used: 5 });
+      assert.deepEqual(await reserve('r3', 16), { outcome: 'over_budget', budget: 1, used: 5 });
       assert.deepEqual(await states(wide, narrow, tight), [
         [0, 5],
         [0, 5],
@@ -51,30 +51,60 @@ export function testBudgets(subject: StoreUnderTest): void {
       ]);
       assert.equal((await ledger().balance(account)).held, 5);
       // A refused reservation leaves no trace: the same request may be sent again.
-      assert.deepEqual(await ask('r2', 0), { outcome: 'held', used: [5, 5, 5] });
+      assert.deepEqual(await reserve('r2', 0), { outcome: 'held', used: [5, 5, 5] });
     });
 
     it('asks the account before its budgets, and leaves no trace of a refusal', async () => {
       const account = await funded(10);
       const key = budget(subject.name('key'), 5);
-      const ask = (amount: number) =>
+      const reserve = (amount: number) =>
         ledger().reserve(reservation({ account, requestId: 'r1', amount, budgets: [key] }));
-      assert.deepEqual(await ask(11), { outcome: 'insufficient' });
-      assert.deepEqual(await ask(6), { outcome: 'over_budget', budget: 0, used: 0 });
+      assert.deepEqual(await reserve(11), { outcome: 'insufficient' });
+      assert.deepEqual(await reserve(6), { outcome: 'over_budget', budget: 0, used: 0 });
       assert.deepEqual(await states(key), [[0, 0]]);
-      assert.deepEqual(await ask(5), { outcome: 'held', used: [5] });
-      assert.deepEqual(await ask(5), { outcome: 'duplicate' });
+      assert.deepEqual(await reserve(5), { outcome: 'held', used: [5] });
+      assert.deepEqual(await reserve(5), { outcome: 'duplicate' });
+    });
+
+    it('adds an opening amount once, without the calls that the budget includes', async () => {
+      const { openBudget } = ledger();
+      if (!openBudget) return;
+      const account = await funded(1000);
+      const key = budget(subject.name('key'), 100);
+      const before = NOW + 1000;
+      const open = (spent: number, since = NOW) => ledger().openBudget?.({ id: key.id, since, before, spent });
+      const reserve = (requestId: string, amount: number, now = NOW) =>
+        ledger().reserve(reservation({ account, requestId, amount, budgets: [key], now }));
+      // Nothing is spent yet; the first call runs.
+      assert.deepEqual(await open(0), { spent: 0, held: 0, start: { since: NOW, before, counted: 0 } });
+      await reserve('early', 10);
+      await ledger().settle(settlement({ account, requestId: 'early', amount: 8 }));
+      await reserve('late', 20, before);
+      await ledger().settle(settlement({ account, requestId: 'late', amount: 20, now: before }));
+      assert.deepEqual(await states(key), [[28, 0]]);
+      // 38 were spent before: 8 of them are included. Two processes report the same amount.
+      await Promise.all([open(38), open(38)]);
+      assert.deepEqual(await states(key), [[58, 0]]);
+      // An older amount changes nothing.
+      await open(30);
+      assert.deepEqual(await ledger().budgets([key.id]), [
+        { spent: 58, held: 0, start: { since: NOW, before, counted: 38 } },
+      ]);
+      assert.deepEqual(await reserve('r3', 43), { outcome: 'over_budget', budget: 0, used: 58 });
+      // The budget is created again: all that it includes was spent before.
+      const again = await open(70, NOW + 1);
+      assert.deepEqual([again?.spent, again?.start?.counted], [70, 70]);
     });
 
     it('counts a budget over all accounts that name it', async () => {
       const [one, two] = [await funded(100), await funded(100)];
       const team = budget(subject.name('team'), 15);
-      const ask = (account: string) =>
+      const reserve = (account: string) =>
         ledger().reserve(reservation({ account, requestId: 'r', amount: 10, budgets: [team] }));
-      assert.deepEqual(await ask(one), { outcome: 'held', used: [10] });
-      assert.deepEqual(await ask(two), { outcome: 'over_budget', budget: 0, used: 10 });
+      assert.deepEqual(await reserve(one), { outcome: 'held', used: [10] });
+      assert.deepEqual(await reserve(two), { outcome: 'over_budget', budget: 0, used: 10 });
       await ledger().settle(settlement({ account: one, requestId: 'r', amount: 4 }));
-      assert.deepEqual(await ask(two), { outcome: 'held', used: [14] });
+      assert.deepEqual(await reserve(two), { outcome: 'held', used: [14] });
     });
 
     it('counts without a limit where it is infinite', async () => {
@@ -135,19 +165,19 @@ export function testBudgets(subject: StoreUnderTest): void {
     it('takes 32 budgets, and refuses more, one named twice, and a limit that is no number', async () => {
       const account = await funded(100);
       const many = Array.from({ length: 33 }, () => budget(subject.name('b'), 50));
-      const fault = { code: 'internal_error' };
-      const ask = (budgets: typeof many) =>
+      const failure = { code: 'internal_error' };
+      const reserve = (budgets: typeof many) =>
         ledger().reserve(reservation({ account, requestId: 'r', amount: 1, budgets }));
-      await assert.rejects(ask(many), fault);
-      await assert.rejects(ask([...many.slice(0, 1), ...many.slice(0, 1)]), fault);
-      await assert.rejects(ask([budget(subject.name('b'), Number.NaN)]), fault);
-      const result = await ask(many.slice(1));
+      await assert.rejects(reserve(many), failure);
+      await assert.rejects(reserve([...many.slice(0, 1), ...many.slice(0, 1)]), failure);
+      await assert.rejects(reserve([budget(subject.name('b'), Number.NaN)]), failure);
+      const result = await reserve(many.slice(1));
       assert.deepEqual(result, { outcome: 'held', used: Array.from({ length: 32 }, () => 1) });
       await ledger().settle(settlement({ account, requestId: 'r', amount: 2 }));
       assert.deepEqual(await states(...many), [[0, 0], ...Array.from({ length: 32 }, () => [2, 0])]);
     });
 
-    it('answers zeros for budgets that nobody has used, in the order asked for', async () => {
+    it('returns zeros for unused budgets, in the requested order', async () => {
       const account = await funded(100);
       const [unused, used] = [budget(subject.name('b')), budget(subject.name('b'))];
       await ledger().reserve(reservation({ account, requestId: 'r', amount: 3, budgets: [used] }));

@@ -42,7 +42,7 @@ export function testCalls(subject: StoreUnderTest): void {
   };
 
   describe('records of calls', () => {
-    it('has all that was told of a call', async () => {
+    it('has all reported fields of a call', async () => {
       const account = subject.name('account');
       const facts: CallFacts = {
         ...FACTS,
@@ -75,7 +75,7 @@ export function testCalls(subject: StoreUnderTest): void {
       assert.deepEqual(calls, [{ ...facts, id: 'full', account, cost: 12, at: NOW + 7, countedAt: NOW }]);
     });
 
-    it('leaves out what was not told', async () => {
+    it('omits fields that were not reported', async () => {
       const account = subject.name('account');
       await call(account, 'plain');
       assert.deepEqual(await readAll({ account }), [
@@ -83,7 +83,7 @@ export function testCalls(subject: StoreUnderTest): void {
       ]);
     });
 
-    it('is one, however often the end of a call is told', async () => {
+    it('is one, however often the end of a call is reported', async () => {
       const account = subject.name('account');
       await call(account, 'r');
       await ledger().settle(settlement({ account, requestId: 'r', amount: 99 }));
@@ -94,21 +94,22 @@ export function testCalls(subject: StoreUnderTest): void {
       );
     });
 
-    it('is written for a released call when its facts are told, at no cost and without an entry', async () => {
+    it('is written for a released call with facts, at no cost and without an entry', async () => {
       const account = subject.name('account');
       const floor = Number.NEGATIVE_INFINITY;
       const failed: CallFacts = { ...FACTS, outcome: 'error', errorCode: 'rate_limited', units: {} };
-      for (const requestId of ['told', 'silent']) await ledger().reserve(reservation({ account, requestId, floor }));
-      assert.equal(await ledger().release(account, 'told', failed, NOW + 3), true);
-      assert.equal(await ledger().release(account, 'told', failed, NOW + 4), false);
+      for (const requestId of ['reported', 'silent'])
+        await ledger().reserve(reservation({ account, requestId, floor }));
+      assert.equal(await ledger().release(account, 'reported', failed, NOW + 3), true);
+      assert.equal(await ledger().release(account, 'reported', failed, NOW + 4), false);
       assert.equal(await ledger().release(account, 'silent'), true);
-      assert.equal(await ledger().release(account, 'nobody', failed, NOW), false);
-      const record = { ...failed, id: 'told', account, cost: 0, at: NOW + 3, countedAt: NOW };
+      assert.equal(await ledger().release(account, 'missing', failed, NOW), false);
+      const record = { ...failed, id: 'reported', account, cost: 0, at: NOW + 3, countedAt: NOW };
       assert.deepEqual(await readAll({ account }), [record]);
       assert.deepEqual(await ledger().entries(account, { limit: 10 }), []);
     });
 
-    it('has the plan of a call that only the sweeper settled, and what it came to once that is told', async () => {
+    it('has the plan of a call that only the sweeper settled, and its cost after a later report', async () => {
       for (const isReleased of [false, true]) {
         const account = subject.name('account');
         const planned: CallFacts = {
@@ -244,7 +245,7 @@ export function testCalls(subject: StoreUnderTest): void {
       assert.equal((await readAll({ account: crowd })).length, 2400);
     });
 
-    it('refuses a cursor that no page told', async () => {
+    it('refuses a cursor of no page', async () => {
       for (const after of ['x', "1' OR '1'='1", '', 'WzEsMV0', Buffer.from('{}').toString('base64url')])
         await assert.rejects(ledger().calls({ limit: 3, after }), { code: 'invalid_request' }, after);
     });
@@ -271,9 +272,9 @@ export function testCalls(subject: StoreUnderTest): void {
           const [row] = await ledger().report({ edges: [NOW - 1, NOW + 1], by: ['user'], account, ...query });
           assert.deepEqual([row?.requests, row?.cost], [1, 10n]);
           // A value from a report or a record can be used as a filter.
-          const told = await readAll({ account, userId: row?.user ?? '' });
+          const reported = await readAll({ account, userId: row?.user ?? '' });
           assert.deepEqual(
-            told.map(({ id }) => id),
+            reported.map(({ id }) => id),
             ['own'],
           );
         }

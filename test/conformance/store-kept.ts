@@ -10,98 +10,98 @@ const MOST = 64;
 const LARGE = 'x'.repeat(1024 * 1024);
 
 /** Tests the documents that every store holds for accounts. */
-export function testKept(subject: StoreUnderTest): void {
+export function testStored(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
-  const kept = () => subject.store.kept('conformance');
+  const stored = () => subject.store.stored('conformance');
 
   describe('what it keeps for accounts', () => {
     it('is written, read, replaced and deleted, and counted by its bytes', async () => {
       const [account, key] = [subject.name('account'), subject.name('key')];
-      assert.equal(await kept().get(key), undefined);
-      assert.equal(await kept().bytes(account), 0);
-      assert.equal(await kept().set(account, key, { text: 'one' }, HOUR_MS), true);
-      const bytes = await kept().bytes(account);
+      assert.equal(await stored().get(key), undefined);
+      assert.equal(await stored().bytes(account), 0);
+      assert.equal(await stored().set(account, key, { text: 'one' }, HOUR_MS), true);
+      const bytes = await stored().bytes(account);
       assert.ok(bytes >= 14);
-      assert.equal(await kept().set(account, key, { text: 'two' }, HOUR_MS), true);
-      assert.deepEqual(await kept().get(key), { text: 'two' });
-      assert.equal(await kept().bytes(account), bytes);
-      assert.equal(await kept().delete(account, key), true);
-      assert.equal(await kept().delete(account, key), false);
-      assert.equal(await kept().get(key), undefined);
-      assert.equal(await kept().bytes(account), 0);
+      assert.equal(await stored().set(account, key, { text: 'two' }, HOUR_MS), true);
+      assert.deepEqual(await stored().get(key), { text: 'two' });
+      assert.equal(await stored().bytes(account), bytes);
+      assert.equal(await stored().delete(account, key), true);
+      assert.equal(await stored().delete(account, key), false);
+      assert.equal(await stored().get(key), undefined);
+      assert.equal(await stored().bytes(account), 0);
     });
 
     it('is gone, and counted no longer, when its time is over', async () => {
       const [account, key] = [subject.name('account'), subject.name('key')];
-      await kept().set(account, key, 'soon gone', 20);
+      await stored().set(account, key, 'soon gone', 20);
       await new Promise((resolve) => setTimeout(resolve, 60));
-      assert.equal(await kept().get(key), undefined);
-      assert.equal(await kept().bytes(account), 0);
+      assert.equal(await stored().get(key), undefined);
+      assert.equal(await stored().bytes(account), 0);
     });
 
     it('is bounded for each account: what was written least recently goes first, and others keep theirs (E29)', async () => {
       const [account, other, key] = [subject.name('account'), subject.name('other'), subject.name('key')];
-      await kept().set(other, `${key}-other`, 'stays', HOUR_MS);
+      await stored().set(other, `${key}-other`, 'stays', HOUR_MS);
       let written = 0;
-      const first = () => kept().get(`${key}-0`);
+      const first = () => stored().get(`${key}-0`);
       do {
-        await kept().set(account, `${key}-${written}`, LARGE, HOUR_MS);
+        await stored().set(account, `${key}-${written}`, LARGE, HOUR_MS);
         written += 1;
       } while (written < MOST && (await first()) !== undefined);
       assert.equal(await first(), undefined);
-      assert.equal(await kept().get(`${key}-${written - 1}`), LARGE);
-      assert.ok((await kept().bytes(account)) < written * LARGE.length);
-      assert.equal(await kept().get(`${key}-other`), 'stays');
-      assert.ok(kept().known.dropped > 0);
+      assert.equal(await stored().get(`${key}-${written - 1}`), LARGE);
+      assert.ok((await stored().bytes(account)) < written * LARGE.length);
+      assert.equal(await stored().get(`${key}-other`), 'stays');
+      assert.ok(stored().known.dropped > 0);
     });
 
     it('is found while it is replaced', async () => {
       const [account, key] = [subject.name('account'), subject.name('key')];
-      await kept().set(account, key, 0, HOUR_MS);
+      await stored().set(account, key, 0, HOUR_MS);
       let isOver = false;
       const looking = (async () => {
         while (!isOver) {
-          assert.notEqual(await kept().get(key), undefined);
+          assert.notEqual(await stored().get(key), undefined);
           // Yields to other tasks, also for a synchronous store.
           await new Promise((resolve) => setImmediate(resolve));
         }
       })();
-      for (let at = 1; at <= 20; at += 1) await kept().set(account, key, at, HOUR_MS);
+      for (let at = 1; at <= 20; at += 1) await stored().set(account, key, at, HOUR_MS);
       isOver = true;
       await looking;
-      assert.equal(await kept().get(key), 20);
-      assert.equal(await kept().count(account), 1);
+      assert.equal(await stored().get(key), 20);
+      assert.equal(await stored().count(account), 1);
     });
 
     it('goes last where it is lasting, such as a session, and is counted with the rest', async () => {
       const [account, key] = [subject.name('account'), subject.name('key')];
-      assert.equal(await kept().set(account, `${key}-session`, LARGE, HOUR_MS, 'lasting'), true);
-      const bytes = await kept().bytes(account);
+      assert.equal(await stored().set(account, `${key}-session`, LARGE, HOUR_MS, 'lasting'), true);
+      const bytes = await stored().bytes(account);
       assert.ok(bytes >= LARGE.length);
       let written = 0;
       do {
-        await kept().set(account, `${key}-${written}`, LARGE, HOUR_MS);
+        await stored().set(account, `${key}-${written}`, LARGE, HOUR_MS);
         written += 1;
-      } while (written < MOST && (await kept().get(`${key}-0`)) !== undefined);
-      assert.equal(await kept().get(`${key}-0`), undefined);
-      assert.equal(await kept().get(`${key}-session`), LARGE);
-      assert.ok((await kept().bytes(account)) > bytes);
+      } while (written < MOST && (await stored().get(`${key}-0`)) !== undefined);
+      assert.equal(await stored().get(`${key}-0`), undefined);
+      assert.equal(await stored().get(`${key}-session`), LARGE);
+      assert.ok((await stored().bytes(account)) > bytes);
       // Lasting documents are limited too.
-      const oldest = () => kept().get(`${key}-more-0`);
+      const oldest = () => stored().get(`${key}-more-0`);
       let more = 0;
       do {
-        await kept().set(account, `${key}-more-${more}`, LARGE, HOUR_MS, 'lasting');
+        await stored().set(account, `${key}-more-${more}`, LARGE, HOUR_MS, 'lasting');
         more += 1;
       } while (more < MOST && (await oldest()) !== undefined);
       assert.equal(await oldest(), undefined);
-      assert.ok((await kept().bytes(account)) < more * LARGE.length);
+      assert.ok((await stored().bytes(account)) < more * LARGE.length);
     });
 
     it('takes no document that is larger than one may be', async () => {
       const [account, key] = [subject.name('account'), subject.name('key')];
-      assert.equal(await kept().set(account, key, LARGE.repeat(MOST), HOUR_MS), false);
-      assert.equal(await kept().get(key), undefined);
-      assert.equal(await kept().bytes(account), 0);
+      assert.equal(await stored().set(account, key, LARGE.repeat(MOST), HOUR_MS), false);
+      assert.equal(await stored().get(key), undefined);
+      assert.equal(await stored().bytes(account), 0);
     });
   });
 }

@@ -7,7 +7,7 @@ import { DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from '.
 export function testLedger(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
-  const reserve = async (asked: Reservation) => (await ledger().reserve(asked)).outcome;
+  const reserve = async (request: Reservation) => (await ledger().reserve(request)).outcome;
   const funded = async (amount: number): Promise<string> => {
     const account = subject.name('account');
     await ledger().credit(account, 'first', amount, 'top-up', NOW);
@@ -15,7 +15,7 @@ export function testLedger(subject: StoreUnderTest): void {
   };
 
   describe('ledger', () => {
-    it('answers zeros for an account nobody has used', async () => {
+    it('returns zeros for an unused account', async () => {
       const account = subject.name('unused');
       assert.deepEqual(await ledger().balance(account), { balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
       assert.deepEqual(await ledger().entries(account, { limit: 10 }), []);
@@ -97,8 +97,8 @@ export function testLedger(subject: StoreUnderTest): void {
 
     it('settles and releases nothing that was not reserved', async () => {
       const account = await funded(100);
-      assert.equal(await ledger().settle(settlement({ account, requestId: 'nobody' })), false);
-      assert.equal(await ledger().release(account, 'nobody'), false);
+      assert.equal(await ledger().settle(settlement({ account, requestId: 'missing' })), false);
+      assert.equal(await ledger().release(account, 'missing'), false);
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 100, held: 0, spent: 0 });
     });
 

@@ -35,7 +35,7 @@ export function testProcesses(
     });
 
   if (shared)
-    describe('another process beside it', () => {
+    describe('a concurrent process', () => {
       it('finds at once what this one wrote', () =>
         using(async (one) =>
           using(async (two) => {
@@ -76,7 +76,7 @@ export function testProcesses(
 
   if (module)
     describe('a process that was killed', () => {
-      it('has left behind all that it was told was written', async () => {
+      it('has kept all that was confirmed as written', async () => {
         const name = subject.name('killed');
         await writeAndBeKilled(typeof module === 'function' ? module() : module, name);
         await using((store) => assertWritten(store, name));
@@ -114,13 +114,13 @@ async function writeAndBeKilled(module: URL, name: string): Promise<void> {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error('the process did not write in a minute')), PROCESS_MS);
   try {
-    const told = await Promise.race([
+    const reported = await Promise.race([
       once(child, 'message', { signal: controller.signal }),
       closed.then(([code]) => {
         throw new Error(`the process that opens ${module.href} ended with ${code} before it had written`);
       }),
     ]);
-    assert.deepEqual(told, ['written', undefined]);
+    assert.deepEqual(reported, ['written', undefined]);
   } finally {
     clearTimeout(timer);
     child.kill('SIGKILL');

@@ -37,7 +37,7 @@ export function testReports(subject: StoreUnderTest): void {
   const costs = (rows: readonly ReportRow[]) => rows.map(({ interval, cost }) => [interval, Number(cost)]);
 
   describe('reports', () => {
-    it('add calls up by interval and dimension, in order, and leave out what nobody used', async () => {
+    it('add calls up by interval and dimension, in order, and omit what was not used', async () => {
       const account = subject.name('account');
       const speech = { operation: 'speech', units: { characters: 12 } };
       await call(account, 'r1', NOW);
@@ -173,7 +173,7 @@ export function testReports(subject: StoreUnderTest): void {
         const rows = await ledger().report({ edges, by: [], account, ...filter });
         assert.deepEqual(costs(rows), [[0, cost]], JSON.stringify(filter));
       }
-      assert.deepEqual(await ledger().report({ edges, by: ['user'], account, provider: 'nobody' }), []);
+      assert.deepEqual(await ledger().report({ edges, by: ['user'], account, provider: 'missing' }), []);
     });
 
     it('are exact where all accounts come to more than a number counts', async () => {
@@ -240,14 +240,14 @@ export function testReports(subject: StoreUnderTest): void {
     });
 
     it('refuse edges that do not rise, too many of them, and dimensions that there are not', async () => {
-      const fault = { code: 'internal_error' };
+      const failure = { code: 'internal_error' };
       for (const edges of [[], [NOW], [NOW, NOW], [NOW, NOW - 1], [NOW, NOW + 0.5], [NOW, Number.NaN]])
-        await assert.rejects(ledger().report({ edges, by: [] }), fault, edges.join());
+        await assert.rejects(ledger().report({ edges, by: [] }), failure, edges.join());
       const edges = Array.from({ length: 1002 }, (_, n) => NOW + n);
       await assert.rejects(ledger().report({ edges, by: [] }), { code: 'invalid_request' });
       assert.deepEqual(await ledger().report({ edges: edges.slice(1), by: [], account: subject.name('unused') }), []);
-      await assert.rejects(ledger().report({ edges: DAYS, by: ['user', 'user'] }), fault);
-      await assert.rejects(ledger().report({ edges: DAYS, by: ['day' as ReportDimension] }), fault);
+      await assert.rejects(ledger().report({ edges: DAYS, by: ['user', 'user'] }), failure);
+      await assert.rejects(ledger().report({ edges: DAYS, by: ['day' as ReportDimension] }), failure);
     });
 
     it('answer at once for all of time', async () => {

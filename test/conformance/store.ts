@@ -7,7 +7,7 @@ import { testBudgets } from './store-budgets.ts';
 import { testCalls } from './store-calls.ts';
 import { testCounters } from './store-counters.ts';
 import { testDocuments } from './store-documents.ts';
-import { testKept } from './store-kept.ts';
+import { testStored } from './store-kept.ts';
 import { testLedger } from './store-ledger.ts';
 import { testProcesses } from './store-processes.ts';
 import { testReports } from './store-reports.ts';
@@ -75,7 +75,7 @@ export function testStore(kit: StoreKit): void {
     testCalls(subject);
     testReports(subject);
     testSets(subject);
-    testKept(subject);
+    testStored(subject);
     testCounters(subject);
     testProcesses(kit, subject);
 

@@ -128,7 +128,7 @@ describe('budgets in the configuration', () => {
       ],
     ],
     [
-      'for a tag that is none',
+      'for an invalid tag',
       withBudgets('name: a, amount_usd: 1, every: day, tag: search'),
       ['3:48 budgets[0].tag: is not a tag. Use name=value, such as team=search.'],
     ],

@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import type { ChatRequest } from '../../contract/chat.ts';
 import { bodyFactsOf, factsOf, takeBody } from '../../contract/facts.ts';
 import { isLoopback, isPublicHost } from '../../contract/hosts.ts';
-import { assertPublicMedia } from '../../core/calls/ingress.ts';
+import { assertPublicMedia } from '../../core/calls/gates.ts';
 import { estimateChat } from '../../core/calls/meter.ts';
 
 const METADATA = 'http://169.254.169.254/latest/meta-data';
 const SCHEMA = { type: 'object', properties: { url: { type: 'string', default: METADATA } } };
 
-const asking = (part: object): ChatRequest => ({
+const requestWith = (part: object): ChatRequest => ({
   model: 'm',
   messages: [
     {
@@ -115,7 +115,7 @@ describe('URLs that a vendor would fetch', () => {
   ];
   for (const part of CARRIED)
     it(`E35: are found in ${JSON.stringify(part)}`, () => {
-      const { media } = factsOf(asking(part));
+      const { media } = factsOf(requestWith(part));
       expect(media).to.have.length(1);
       expect(() => assertPublicMedia(media))
         .to.throw('must be a data URL')
@@ -135,7 +135,7 @@ describe('URLs that a vendor would fetch', () => {
   ];
   for (const part of TAKEN)
     it(`E35: are not seen in ${JSON.stringify(part)}`, () => {
-      expect(() => assertPublicMedia(factsOf(asking(part)).media)).not.to.throw();
+      expect(() => assertPublicMedia(factsOf(requestWith(part)).media)).not.to.throw();
     });
 
   const INNER = [

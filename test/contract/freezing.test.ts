@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import type { ChatRequest } from '../../contract/chat.ts';
 import { factsOf, takeBody } from '../../contract/facts.ts';
 import { deepFreeze, freezing } from '../../contract/json.ts';
-import { attribution, noteOthers } from '../../core/plugins/attribution.ts';
+import { attribution, enableForThirdParties } from '../../core/plugins/attribution.ts';
 
-type Loaded = Parameters<typeof noteOthers>[0];
+type Loaded = Parameters<typeof enableForThirdParties>[0];
 
 const loadedWith = (plugin: string): Loaded => {
   const store = { kind: 'store', plugin: 'memory', name: 'store' };
@@ -33,7 +33,7 @@ describe('arguments of hooks', () => {
     const facts = factsOf(body as ChatRequest);
     expect(facts.inputTokens).to.be.above(50);
     expect(factsOf(body as ChatRequest), 'the walk is not repeated').to.equal(facts);
-    noteOthers(loadedWith('somebody/policy'));
+    enableForThirdParties(loadedWith('somebody/policy'));
     expect(freezing.isOn).to.equal(true);
     expect(Object.isFrozen(deepFreeze({ a: 1 }))).to.equal(true);
   });

@@ -13,7 +13,7 @@ describe('the comparison of two prices', () => {
     ['a cheaper output is not', BASE, { ...BASE, output: 7 }, false],
     ['cheaper words with a dearer cache are', BASE, { ...BASE, input: 1, cached_input: 0.3 }, true],
     ['no rate for the cache is: it costs as input then', BASE, { input: 2, output: 8 }, true],
-    ['a first price is not, nor is none at all', undefined, BASE, false],
+    ['a first price is not, nor is a missing one', undefined, BASE, false],
     [
       'a tier for long prompts is',
       BASE,

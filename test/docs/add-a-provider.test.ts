@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { Plugin } from '../../contract/index.ts';
 import { testProvider } from '../conformance/provider.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const PAGE = readFileSync(new URL('../../docs/plugins/2-codec.md', import.meta.url), 'utf8');
 const COMPATIBLE = new URL('../../plugins/providers/openai-compatible.ts', import.meta.url).href;
@@ -34,6 +34,8 @@ describe('the provider of docs/plugins/2-codec.md', () => {
       'plugins/providers/acme.ts',
       'test/fixtures/acme/chat.json',
       'test/fixtures/acme/stream.sse',
+      'test/fixtures/acme/chat.json.expected.json',
+      'test/fixtures/acme/stream.sse.expected.json',
     ]);
     expect(source.trim().split('\n')).to.have.length.of.at.most(15);
   });
@@ -63,7 +65,7 @@ describe('the provider of docs/plugins/2-codec.md', () => {
     });
 
     it('answers the official client', async () => {
-      upstream.script(answer(200, JSON.parse(files.get('test/fixtures/acme/chat.json') ?? '')));
+      upstream.script(respondWith(200, JSON.parse(files.get('test/fixtures/acme/chat.json') ?? '')));
       const { choices } = await gateway.openai().chat.completions.create({
         model: 'acme/acme-1',
         messages: [{ role: 'user', content: 'Hi' }],

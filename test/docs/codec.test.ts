@@ -8,7 +8,12 @@ import type { Plugin } from '../../contract/index.ts';
 import { testProvider } from '../conformance/provider.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
-import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  sse,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
 
 /** Codec of docs/plugins/2-codec.md, as a third party would have it. */
 const code = readBlocks().find(
@@ -28,6 +33,10 @@ writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
 writeFileSync(path.join(folder, 'parrot.ts'), code?.text ?? '');
 writeFileSync(path.join(folder, 'fixtures/chat.json'), JSON.stringify(RESPONSE));
 writeFileSync(path.join(folder, 'fixtures/stream.sse'), STREAM);
+const SAID = { choices: [{ message: { content: 'Pretty Polly' }, finish_reason: 'stop' }] };
+const STREAMED = { choices: [{ content: 'Pretty Polly', finish_reason: 'stop' }] };
+writeFileSync(path.join(folder, 'fixtures/chat.json.expected.json'), JSON.stringify(SAID));
+writeFileSync(path.join(folder, 'fixtures/stream.sse.expected.json'), JSON.stringify(STREAMED));
 writeFileSync(path.join(folder, 'fixtures/errors.json'), JSON.stringify(ERRORS));
 const plugin = (await importPlugin('./parrot.ts', { kind: 'provider', builtins: [], baseDir: folder })) as Plugin<
   object,
@@ -55,11 +64,13 @@ describe('the codec of docs/plugins/2-codec.md', () => {
       await gateway.stop();
       await upstream.close();
     });
-    const ask = { model: 'parrot/polly', messages: [{ role: 'user' as const, content: 'Hi' }] };
+    const request = { model: 'parrot/polly', messages: [{ role: 'user' as const, content: 'Hi' }] };
 
     it('answers the official client, whole and as a stream', async () => {
-      upstream.script(answer(200, RESPONSE));
-      const { choices, usage } = await gateway.openai().chat.completions.create({ ...ask, max_completion_tokens: 9 });
+      upstream.script(respondWith(200, RESPONSE));
+      const { choices, usage } = await gateway
+        .openai()
+        .chat.completions.create({ ...request, max_completion_tokens: 9 });
       expect(choices[0]?.message.content).to.equal('Pretty Polly');
       expect(usage?.total_tokens).to.equal(7);
       expect(upstream.requests.at(-1)?.json()).to.deep.equal({
@@ -67,18 +78,18 @@ describe('the codec of docs/plugins/2-codec.md', () => {
       });
       upstream.script(sse(...EVENTS));
       let text = '';
-      for await (const chunk of await gateway.openai().chat.completions.create({ ...ask, stream: true }))
+      for await (const chunk of await gateway.openai().chat.completions.create({ ...request, stream: true }))
         text += chunk.choices[0]?.delta.content ?? '';
       expect(text).to.equal('Pretty Polly');
     });
 
     it('refuses what the vendor cannot do, and tells what it leaves out', async () => {
-      const refused = await gateway.post('/v1/chat/completions', { ...ask, stop: ['x'] });
+      const refused = await gateway.post('/v1/chat/completions', { ...request, stop: ['x'] });
       expect(refused.status).to.equal(400);
       expect(await refused.json()).to.have.nested.property('error.param', 'stop');
-      upstream.script(answer(200, RESPONSE));
-      const told = await gateway.post('/v1/chat/completions', { ...ask, seed: 1 });
-      expect(told.headers.get('x-tollgate-dropped')).to.equal('seed');
+      upstream.script(respondWith(200, RESPONSE));
+      const reported = await gateway.post('/v1/chat/completions', { ...request, seed: 1 });
+      expect(reported.headers.get('x-tollgate-dropped')).to.equal('seed');
     });
   });
 });

@@ -4,10 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { freePort } from '../support/processes/server-process.ts';
-import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
+import { isShown, learnIds, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDER = path.join(CLONE, 'docs/how-to');
+/** Reference pages with commands, in addition to the how-to pages. */
+const REFERENCES = ['docs/keys.md', 'docs/money.md'];
+const PAGES = [...readdirSync(path.join(CLONE, 'docs/how-to')).map((name) => `docs/how-to/${name}`), ...REFERENCES];
 const PORTS = ['8787', '9001', '9002'] as const;
 
 /** Configuration of docs/first-day.md, which the pages use. */
@@ -27,10 +29,11 @@ const SET_UP = [
   'for n in $(seq 50); do tollgate calls --json | grep -q provider_unavailable && break; sleep 0.2; done',
 ];
 
-describe('the how-to pages', () => {
-  const pages = readdirSync(FOLDER)
-    .map((name) => ({ name, commands: readCommands(readFileSync(path.join(FOLDER, name), 'utf8')) }))
-    .filter(({ commands }) => commands.length > 0);
+describe('the how-to and reference pages', () => {
+  const pages = PAGES.map((name) => ({
+    name,
+    commands: readCommands(readFileSync(path.join(CLONE, name), 'utf8')),
+  })).filter(({ commands }) => commands.length > 0);
 
   after(removeFolders);
 
@@ -39,12 +42,16 @@ describe('the how-to pages', () => {
       let shell: Shell;
       let place: (text: string) => string;
       let isBroken = false;
+      /** Ids of this run by those of the page. */
+      const ids = new Map<string, string>();
 
       before(async () => {
         const ports = new Map<string, string>();
         for (const port of PORTS) ports.set(port, String(await freePort()));
         place = (text) =>
-          text.replaceAll(new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g'), (port) => ports.get(port) ?? port);
+          text
+            .replaceAll(new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g'), (port) => ports.get(port) ?? port)
+            .replaceAll(/\btg_\w{12}\b/g, (id) => ids.get(id) ?? id);
         const home = makeFolder({ 'tollgate.config.yaml': place(CONFIG) });
         const bin = path.join(home, 'bin');
         mkdirSync(bin);
@@ -64,6 +71,7 @@ describe('the how-to pages', () => {
           // Later commands of a page build on earlier ones.
           if (isBroken) this.skip();
           const text = await shell.run(place(command));
+          learnIds(ids, text, shown);
           expect(isShown(text, shown.map(place)), text).to.equal(true);
         });
     });

@@ -55,6 +55,13 @@ function escapePattern(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
+/** Adds the ids of keys in output, by the ids that the page shows in their place. */
+export function learnIds(ids: Map<string, string>, text: string, shown: readonly string[]): void {
+  const idsIn = (lines: string): readonly string[] => [...new Set(lines.match(/\btg_\w{12}\b/g))];
+  const own = idsIn(text);
+  for (const [at, id] of idsIn(shown.join('\n')).entries()) if (own[at] !== undefined) ids.set(id, own[at]);
+}
+
 export interface Shell {
   /** Runs a command to its end. Returns stdout and stderr as a terminal would show them. */
   run(command: string): Promise<string>;

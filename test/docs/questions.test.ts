@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
@@ -42,6 +42,7 @@ const QUESTIONS: readonly (readonly [question: string, page: string, words: RegE
 ];
 
 const MOST_CLICKS = 2;
+const MEASUREMENTS = 'docs/measurements.md';
 
 function readPage(page: string): string {
   return readFileSync(path.join(PACKAGE_ROOT, page), 'utf8');
@@ -70,4 +71,17 @@ describe('questions of operators, newcomers and authors', () => {
       expect(readPage(page)).to.match(words);
       expect(clicks.get(page)).to.be.at.most(MOST_CLICKS);
     });
+
+  it('are listed in docs/measurements.md with page and clicks', () => {
+    const rows = QUESTIONS.map(([question, page]) => {
+      const link = path.relative('docs', page);
+      return `| ${question} | [${path.basename(page, '.md')}](${link}) | ${clicks.get(page)} |`;
+    });
+    const table = `| Question | Page | Clicks |\n|---|---|---|\n${rows.join('\n')}\n`;
+    const shown = readPage(MEASUREMENTS);
+    const updated = shown.replace(/\| Question \| Page \| Clicks \|\n(?:\|.*\n)+/, () => table);
+    if (process.env['UPDATE']) writeFileSync(path.join(PACKAGE_ROOT, MEASUREMENTS), updated);
+    else expect(shown, 'UPDATE=1 npx mocha test/docs/questions.test.ts').to.equal(updated);
+    expect(updated).to.include(table);
+  });
 });

@@ -55,6 +55,7 @@ describe('the search of the docs', () => {
   it('finds pages that have some of the words when none has all, and nothing for a word that none has', () => {
     expect(search('postgres zebra')[0]).to.equal('how-to/move-to-postgres-or-redis.html');
     expect(search('zebra')).to.deep.equal([]);
+    expect(search('<img zebra>')).to.deep.equal([]);
     expect(search('[*')).to.deep.equal([]);
   });
 });

@@ -26,9 +26,9 @@ describe('the page on speech', () => {
 
     it(`tells what ${name} can do`, async () => {
       const { speed, formats, maxCharacters, models } = await loadSpeech(plugin);
-      const [, told = '', range, characters = ''] = row ?? [];
-      expect(told.replace(/ with ffmpeg/, '').split(/[,;] /)).to.include.members([...formats]);
-      expect(told.startsWith(String(formats[0]))).to.equal(true);
+      const [, reported = '', range, characters = ''] = row ?? [];
+      expect(reported.replace(/ with ffmpeg/, '').split(/[,;] /)).to.include.members([...formats]);
+      expect(reported.startsWith(String(formats[0]))).to.equal(true);
       expect(range).to.equal(speed.min === speed.max ? 'one' : `${speed.min}–${speed.max}`);
       const most = Math.max(maxCharacters, ...models.map((model) => model.maxCharacters ?? 0));
       expect(characters).to.include(most.toLocaleString('en'));

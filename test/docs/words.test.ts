@@ -5,6 +5,8 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 const MOST = 95_000;
 const MOST_OF_HOW_TO = 800;
+const MOST_IN_A_SENTENCE = 25;
+const MOST_IN_A_CELL = 20;
 
 /** Pages that a program writes completely. */
 const WRITTEN = /^providers\//;
@@ -25,6 +27,29 @@ function proseOf(page: string): readonly string[] {
     .replaceAll(/`[^`\n]*`/g, '')
     .replaceAll(/\]\([^)]*\)/g, ']')
     .split('\n');
+}
+
+/** Cells of the tables of a page. */
+function cellsOf(page: string): readonly string[] {
+  const rows = page.split('\n').filter((line) => line.startsWith('| '));
+  return rows.flatMap((row) => row.split(/(?<!\\)\|/).map((cell) => cell.trim()));
+}
+
+/** Sentences of a page outside of code blocks and tables. Inline code counts as one word. */
+function sentencesOf(page: string): readonly string[] {
+  const paragraphs = page
+    .replaceAll(/^```[\s\S]*?^```$/gm, '')
+    .replaceAll(/`[^`\n]*`/g, '`code`')
+    .replaceAll(/\]\([^)]*\)/g, ']')
+    .replaceAll(/^(?:\||#|<).*$/gm, '')
+    .split(/\n\s*\n|\n(?=[-*] |\d+\. )/);
+  return paragraphs.flatMap((text) =>
+    text
+      .replaceAll('\n', ' ')
+      .replace(/^(?:[-*]|\d+\.) /, '')
+      .split(/(?<=[.!?:])\**\s+/)
+      .map((sentence) => sentence.replaceAll('**', '').trim()),
+  );
 }
 
 /** Counts the handwritten words of each page of docs/, code blocks included. */
@@ -60,6 +85,29 @@ describe('the words of the docs', () => {
       proseOf(readPage(name)).flatMap((line, at) => (RETIRED.test(line) ? [`${name}:${at + 1} ${line}`] : [])),
     );
     expect(found.join('\n')).to.equal('');
+  });
+
+  it(`make sentences of at most ${MOST_IN_A_SENTENCE} words in the README and how-to pages, none with a relative clause first`, () => {
+    const pages = ['../README.md', ...[...words.keys()].filter((name) => name.startsWith('how-to/'))];
+    const found = pages.flatMap((name) =>
+      sentencesOf(readPage(name)).filter(
+        (sentence) =>
+          (sentence.match(/\S+/g)?.length ?? 0) > MOST_IN_A_SENTENCE ||
+          /^(?:What|How|Whether|Where|Who|Whom|Whose|Of|That (?:is|was)) .*[.:]$/.test(sentence),
+      ),
+    );
+    expect(found).to.deep.equal([]);
+  });
+
+  it(`are at most ${MOST_IN_A_CELL} in a cell of a how-to page`, () => {
+    const found = [...words.keys()]
+      .filter((name) => name.startsWith('how-to/'))
+      .flatMap((name) => cellsOf(readPage(name)).filter((cell) => cell.split(/\s+/).length > MOST_IN_A_CELL));
+    expect(found).to.deep.equal([]);
+  });
+
+  it('are in at most 20 decisions', () => {
+    expect([...words.keys()].filter((name) => name.startsWith('decisions/'))).to.have.length.at.most(20);
   });
 
   it('of the README are at most 750', () => {

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
 import type { UpstreamError } from '../../egress/upstream.ts';
 import { drip, failsUpstream, givenUpstream, startBlackHole } from '../support/vendors/given-upstream.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
 describe('an abort of an upstream call', () => {
@@ -56,7 +56,7 @@ describe('an abort of an upstream call', () => {
   });
 
   it('after the last byte changes nothing', async () => {
-    given.vendor.script(answer(200, 'ok'));
+    given.vendor.script(respondWith(200, 'ok'));
     const stop = new AbortController();
     const response = await given.send({}, { signal: stop.signal });
     const body = await response.readAll();
@@ -69,7 +69,7 @@ describe('an abort of an upstream call', () => {
   it('has one listener per call, which is removed at its end', async () => {
     const stop = new AbortController();
     const listeners = () => getEventListeners(stop.signal, 'abort').length;
-    given.vendor.script(answer(200, 'ok'), (wire) => wire.reset(), answer(204, ''), drip('x'));
+    given.vendor.script(respondWith(200, 'ok'), (wire) => wire.reset(), respondWith(204, ''), drip('x'));
     const response = await given.send({}, { signal: stop.signal });
     expect(listeners()).to.equal(1);
     await response.readAll();
@@ -82,7 +82,7 @@ describe('an abort of an upstream call', () => {
   it('storms leave no connection open and mix up no responses', async () => {
     given.vendor.script(async (wire) => {
       await wire.pause(Number(wire.request.headers['x-delay']));
-      await wire.send(answer(200, wire.request.body.toString()));
+      await wire.send(respondWith(200, wire.request.body.toString()));
     });
     const outcomes = await Promise.all(
       Array.from({ length: 300 }, async (_, n) => {

@@ -3,7 +3,7 @@ import type { Timeouts, UpstreamPhase } from '../../contract/provider.ts';
 import { createUpstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import { drip, failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
-import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, head, LAST_CHUNK, respondWith, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
 describe('an upstream body', () => {
@@ -98,7 +98,7 @@ describe('an upstream body', () => {
   });
 
   it('longer than a reader’s limit is cancelled', async () => {
-    given.vendor.script(answer(200, 'x'.repeat(1000)));
+    given.vendor.script(respondWith(200, 'x'.repeat(1000)));
     expect(await failsUpstream((await given.send()).readAll(999))).to.include({ phase: 'body' });
   });
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createUpstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import { failsUpstream, givenUpstream, startBlackHole } from '../support/vendors/given-upstream.ts';
-import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
 describe('an upstream connection', () => {
@@ -39,7 +39,7 @@ describe('an upstream connection', () => {
     let silent = 0;
     // Responds to the first request of each connection, and resets it during the second.
     given.vendor.script((wire) => {
-      if (wire.request.nth === 0) return wire.send(answer(200, 'ok'));
+      if (wire.request.nth === 0) return wire.send(respondWith(200, 'ok'));
       silent += 1;
       return wire.reset();
     });
@@ -51,21 +51,21 @@ describe('an upstream connection', () => {
 
   it('closed in a race is replaced every time', async () => {
     given.vendor.script(async (wire) => {
-      await wire.send(answer(200, String(wire.request.nth)));
+      await wire.send(respondWith(200, String(wire.request.nth)));
       wire.end();
     });
     for (let n = 0; n < 50; n++) expect((await (await given.send()).readAll()).toString()).to.equal('0');
   });
 
   it('is retried only once: a fresh socket that is reset too is a failure', async () => {
-    given.vendor.script(answer(200, 'ok'), (wire) => wire.reset());
+    given.vendor.script(respondWith(200, 'ok'), (wire) => wire.reset());
     await (await given.send()).readAll();
     expect(await failsUpstream(given.send())).to.include({ failure: 'upstream_error', phase: 'firstByte', sent: true });
     expect(given.vendor.requests).to.have.length(3);
   });
 
   it('is not retried after a byte of the response', async () => {
-    given.vendor.script(answer(200, 'ok'), async (wire) => {
+    given.vendor.script(respondWith(200, 'ok'), async (wire) => {
       await wire.send('HTTP');
       wire.reset();
     });
@@ -77,12 +77,12 @@ describe('an upstream connection', () => {
   for (const delayMs of [0, 5, 20]) {
     it(`with an unsolicited second response (after ${delayMs} ms) is not used again`, async () => {
       given.vendor.script(async (wire) => {
-        const asked = answer(200, `for ${String(wire.request.json())}`);
-        const unasked = answer(200, 'somebody else’s');
-        if (delayMs === 0) return wire.send(Buffer.concat([asked, unasked]));
-        await wire.send(asked);
+        const requested = respondWith(200, `for ${String(wire.request.json())}`);
+        const unrequested = respondWith(200, 'somebody else’s');
+        if (delayMs === 0) return wire.send(Buffer.concat([requested, unrequested]));
+        await wire.send(requested);
         await wire.pause(delayMs);
-        return wire.send(unasked);
+        return wire.send(unrequested);
       });
       for (let n = 0; n < 10; n++) {
         const body = await (await given.send({ body: Buffer.from(JSON.stringify(n)) })).readAll();
@@ -107,7 +107,7 @@ describe('an upstream connection', () => {
       expect(error).to.include({ failure: 'overloaded', phase: 'connect', sent: false });
       stop.abort();
       await Promise.all(held);
-      given.vendor.script(answer(200, 'ok'));
+      given.vendor.script(respondWith(200, 'ok'));
       const after = await narrow.send(
         given.endpoint(),
         { path: '/chat', body: {} },

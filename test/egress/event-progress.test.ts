@@ -41,7 +41,7 @@ describe('an upstream body whose events are reported', () => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk('end'));
       await wire.pause(20);
-      await wire.send(chunk('what nobody reads'));
+      await wire.send(chunk('not read'));
       await wire.send(LAST_CHUNK);
     });
     expect(await read(() => 'complete')).to.equal('end');

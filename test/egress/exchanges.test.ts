@@ -7,7 +7,7 @@ import { createGateway, type Gateway, type GatewayOptions } from '../../core/gat
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
-  answer,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   sse,
@@ -91,14 +91,14 @@ describe('recorded exchanges', () => {
     gateways.push(gateway);
     const apiKey = gateway.announcements.find(({ use }) => use === 'key')?.value ?? '';
     const client = new OpenAI({ apiKey, baseURL: 'http://localhost/v1', maxRetries: 0, fetch: gateway.inject });
-    const ask = (content: string, rest: object = {}) =>
+    const send = (content: string, rest: object = {}) =>
       client.chat.completions.create({
         model: 'vendor/m',
         messages: [{ role: 'user', content }],
         ...rest,
         stream: false,
       });
-    return { gateway, apiKey, client, ask };
+    return { gateway, apiKey, client, send };
   };
   const stop = async (): Promise<void> => {
     await Promise.all(gateways.splice(0).map((gateway) => gateway.close()));
@@ -117,8 +117,8 @@ describe('recorded exchanges', () => {
   it('contain the vendor’s response byte for byte, and respond without it, without its key and without any network', async () => {
     const record = makeFolder();
     const first = await start({ record });
-    vendor.script(answer(200, completion('Good morning')));
-    expect(text(await first.ask('Hello'))).to.equal('Good morning');
+    vendor.script(respondWith(200, completion('Good morning')));
+    expect(text(await first.send('Hello'))).to.equal('Good morning');
     await stop();
     const [exchange = '', body = ''] = filesOf(record);
     expect([exchange, body]).to.deep.equal(['chat-completions-0001.exchange', 'chat-completions-0001.json']);
@@ -126,8 +126,8 @@ describe('recorded exchanges', () => {
     await vendor.close();
     const providers = { vendor: { plugin: 'openai-compatible', baseUrl: `${vendor.url}/v1`, models: ['*'] } };
     const second = await start({ replay: record }, { providers });
-    expect(text(await second.ask('Hello'))).to.equal('Good morning');
-    expect(text(await second.ask('Hello'))).to.equal('Good morning');
+    expect(text(await second.send('Hello'))).to.equal('Good morning');
+    expect(text(await second.send('Hello'))).to.equal('Good morning');
   });
 
   it('store the pieces of a stream, and their times if requested', async () => {
@@ -177,7 +177,7 @@ describe('recorded exchanges', () => {
         anthropic: { apiKey: CANARY.key, baseUrl: vendor.url, passThroughAuth: true },
       },
     };
-    const { apiKey, gateway, ask } = await start({ record }, config, [signs]);
+    const { apiKey, gateway, send } = await start({ record }, config, [signs]);
     const loud = `${echoed()} ${apiKey} ${JWT}`;
     const heads = { 'set-cookie': CANARY.cookie, 'x-request-id': CANARY.key, 'x-ratelimit-limit-requests': CANARY.key };
     // A vendor may return secrets from earlier requests.
@@ -188,7 +188,7 @@ describe('recorded exchanges', () => {
       [401, loud],
       [500, loud],
     ] as const) {
-      vendor.script(answer(status, { ...completion(said), error: { message: said } }, heads));
+      vendor.script(respondWith(status, { ...completion(said), error: { message: said } }, heads));
       await gateway.inject('/v1/messages', {
         method: 'POST',
         headers: { authorization: `Bearer ${CANARY.own}`, 'x-api-key': apiKey, 'content-type': 'application/json' },
@@ -198,8 +198,8 @@ describe('recorded exchanges', () => {
           messages: [{ role: 'user', content: 'Hello' }],
         }),
       });
-      await ask(`Hello ${apiKey}`, { model: 'signs/m' }).catch(() => undefined);
-      await ask(`Hello ${apiKey} ${JWT}`).catch(() => undefined);
+      await send(`Hello ${apiKey}`, { model: 'signs/m' }).catch(() => undefined);
+      await send(`Hello ${apiKey} ${JWT}`).catch(() => undefined);
     }
     // Chunks end in the middle of each secret.
     vendor.script(async (wire) => {
@@ -233,14 +233,14 @@ describe('recorded exchanges', () => {
   it('are found by method, path and body, whatever the order of its keys; a missing one is reported, with the nearest', async () => {
     const record = makeFolder();
     const first = await start({ record });
-    vendor.script(answer(200, completion('one')));
-    await first.ask('Hello', { temperature: 0.5, seed: 1 });
-    await first.ask('Good evening', { temperature: 0.5, seed: 1, n: 1 });
+    vendor.script(respondWith(200, completion('one')));
+    await first.send('Hello', { temperature: 0.5, seed: 1 });
+    await first.send('Good evening', { temperature: 0.5, seed: 1, n: 1 });
     await stop();
-    const asked = vendor.requests.length;
+    const requestCount = vendor.requests.length;
     const second = await start({ replay: record });
-    expect(text(await second.ask('Hello', { seed: 1, temperature: 0.5 }))).to.equal('one');
-    const missing = await second.ask('Good night', { seed: 1, temperature: 0.5 }).catch((error: unknown) => error);
+    expect(text(await second.send('Hello', { seed: 1, temperature: 0.5 }))).to.equal('one');
+    const missing = await second.send('Good night', { seed: 1, temperature: 0.5 }).catch((error: unknown) => error);
     expect(missing).to.be.instanceOf(OpenAI.APIError).and.include({ status: 404, code: 'not_found' });
     expect((missing as Error).message).to.include(
       'No recording found for this request to the provider: POST /v1/chat/completions. The nearest is chat-completions-0001.exchange, which differs in messages[0].content.',
@@ -251,38 +251,38 @@ describe('recorded exchanges', () => {
     expect((elsewhere as Error).message).to.match(
       /POST \/v1\/embeddings\. Recorded are: POST \/v1\/chat\/completions\./,
     );
-    expect(vendor.requests.length).to.equal(asked);
+    expect(vendor.requests.length).to.equal(requestCount);
   });
 
   it('repeat failures in their order: an error, then the result of the next attempt', async () => {
     const record = makeFolder();
     const first = await start({ record });
     vendor.script(
-      answer(500, { error: { message: 'Busy' } }),
-      answer(200, completion('at last')),
-      answer(200, completion('later')),
+      respondWith(500, { error: { message: 'Busy' } }),
+      respondWith(200, completion('at last')),
+      respondWith(200, completion('later')),
     );
     const codeOf = (error: unknown): unknown => (error as { readonly code: unknown }).code;
-    const busy = codeOf(await first.ask('Hello').catch((error: unknown) => error));
-    expect(text(await first.ask('Hello'))).to.equal('at last');
+    const busy = codeOf(await first.send('Hello').catch((error: unknown) => error));
+    expect(text(await first.send('Hello'))).to.equal('at last');
     vendor.script((wire) => wire.reset());
-    const broken = await first.ask('Broken').catch((error: unknown) => error);
+    const broken = await first.send('Broken').catch((error: unknown) => error);
     await stop();
     await vendor.close();
     const second = await start({ replay: record });
-    expect(codeOf(await second.ask('Hello').catch((error: unknown) => error))).to.equal(busy);
-    expect(text(await second.ask('Hello'))).to.equal('at last');
-    const again = await second.ask('Broken').catch((error: unknown) => error);
+    expect(codeOf(await second.send('Hello').catch((error: unknown) => error))).to.equal(busy);
+    expect(text(await second.send('Hello'))).to.equal('at last');
+    const again = await second.send('Broken').catch((error: unknown) => error);
     expect(codeOf(again)).to.equal(codeOf(broken));
   });
 
   it('cut a plugin off from the network too in a replay', async () => {
     const record = makeFolder();
     const first = await start({ record });
-    vendor.script(answer(200, completion('one')));
-    await first.ask('Hello');
+    vendor.script(respondWith(200, completion('one')));
+    await first.send('Hello');
     await stop();
-    const asks = definePlugin({
+    const caller = definePlugin({
       name: 'asks',
       kind: 'policy',
       apiVersion: 1,
@@ -296,14 +296,14 @@ describe('recorded exchanges', () => {
         });
       },
     });
-    const asked = vendor.connections.total;
-    const { client } = await start({ replay: record }, {}, [asks]);
+    const requestCount = vendor.connections.total;
+    const { client } = await start({ replay: record }, {}, [caller]);
     const { response } = await client.chat.completions
 
       .create({ model: 'vendor/m', messages: [{ role: 'user', content: 'Hello' }], stream: false })
       .withResponse();
     expect(response.headers.get('x-tries')).to.equal('rejected,rejected');
-    expect(vendor.connections.total).to.equal(asked);
+    expect(vendor.connections.total).to.equal(requestCount);
   });
 
   const fails = async (options: Partial<GatewayOptions>): Promise<string> => {

@@ -22,11 +22,11 @@ describe('E28: a response to a control-plane request', () => {
     server.close();
   });
 
-  const ask = async (): Promise<unknown> => {
+  const send = async (): Promise<unknown> => {
     const client = await createHttpClient(new Set([new URL(url).host]), '0.0.0');
     return client.get(url, { retry: { limit: 0 } }).json();
   };
-  const faultOf = (work: Promise<unknown>): Promise<string> =>
+  const errorOf = (work: Promise<unknown>): Promise<string> =>
     work.then(
       () => 'it was read',
       (error: Error) => error.name,
@@ -43,24 +43,24 @@ describe('E28: a response to a control-plane request', () => {
       response.on('drain', more);
       more();
     };
-    expect(await faultOf(ask())).to.equal('CancelError');
+    expect(await errorOf(send())).to.equal('CancelError');
     expect(sent).to.be.within(16 * MIB, 64 * MIB);
     listener = (_request, response) => void response.end(Buffer.alloc(17 * MIB, ' '));
-    expect(await faultOf(ask())).to.equal('CancelError');
+    expect(await errorOf(send())).to.equal('CancelError');
   });
 
   it('is cancelled after 16 MiB of decompressed data', async () => {
     const packed = gzipSync(Buffer.alloc(256 * MIB, ' '));
     listener = (_request, response) => void response.setHeader('content-encoding', 'gzip').end(packed);
     const before = process.memoryUsage().rss;
-    expect(await faultOf(ask())).to.equal('CancelError');
+    expect(await errorOf(send())).to.equal('CancelError');
     expect(process.memoryUsage().rss - before).to.be.below(128 * MIB);
   });
 
   it('has the limits on levels and values of every response', async () => {
     for (const text of ['['.repeat(1000) + ']'.repeat(1000), `[${'{},'.repeat(700_000)}{}]`]) {
       listener = (_request, response) => void response.end(text);
-      expect(await faultOf(ask())).to.equal('ParseError');
+      expect(await errorOf(send())).to.equal('ParseError');
     }
   });
 

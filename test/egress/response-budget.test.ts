@@ -6,7 +6,7 @@ import { createEventReader } from '../../contract/event-reader.ts';
 import { createResponseBudget, MEMORY_PER_BYTE } from '../../egress/attempt.ts';
 import { createUpstream, type Upstream, type UpstreamResponse } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const BYTES = 100_000;
 
@@ -23,7 +23,7 @@ describe('the memory of responses', () => {
   let upstream: Upstream;
   let call: { readonly ended: Promise<void>; readonly end: () => void };
   beforeEach(async () => {
-    vendor = await startScriptedUpstream(answer(200, 'x'.repeat(BYTES)));
+    vendor = await startScriptedUpstream(respondWith(200, 'x'.repeat(BYTES)));
     // Budget for two and a half responses.
     upstream = createUpstream({
       log: createSilentLog(),
@@ -75,16 +75,16 @@ describe('the memory of responses', () => {
   });
 
   it('refuses a single oversized response as the provider’s error, also because of its parsed size', async () => {
-    vendor.script(answer(200, 'x'.repeat(3 * BYTES)));
+    vendor.script(respondWith(200, 'x'.repeat(3 * BYTES)));
     expect(await outcomeOf((await send(call.ended)).readAll())).to.equal('provider_invalid_response');
-    vendor.script(answer(200, 'x'));
+    vendor.script(respondWith(200, 'x'));
     const response = await send(call.ended);
     await response.readAll();
     expect(() => response.reserve(3 * BYTES * MEMORY_PER_BYTE)).to.throw('memory limit of one response');
   });
 
   it('E28: is used by an endless event of a stream, and released with the stream', async () => {
-    vendor.script(answer(200, 'x'.repeat(5 * BYTES)));
+    vendor.script(respondWith(200, 'x'.repeat(5 * BYTES)));
     const read = async (): Promise<void> => {
       const response = await send(call.ended);
       const reader = createEventReader({ onGrowth: (more) => response.reserve(more * MEMORY_PER_BYTE) });
@@ -94,24 +94,24 @@ describe('the memory of responses', () => {
       () => expect.fail('it was read to its end'),
       (error: unknown) => expect(isGatewayError(error) && error.code).to.equal('provider_invalid_response'),
     );
-    vendor.script(answer(200, 'x'.repeat(2 * BYTES)));
+    vendor.script(respondWith(200, 'x'.repeat(2 * BYTES)));
     for (let count = 0; count < 5; count += 1) await read();
-    vendor.script(answer(200, `data: ${'x'.repeat(1000)}\n\n`.repeat(500)));
+    vendor.script(respondWith(200, `data: ${'x'.repeat(1000)}\n\n`.repeat(500)));
     await read();
   });
 
   it('is used for the pieces of an event too: at least the memory that they hold', () => {
-    let told = 64 * 1024;
-    const reader = createEventReader({ onGrowth: (more) => (told += more) });
+    let reported = 64 * 1024;
+    const reader = createEventReader({ onGrowth: (more) => (reported += more) });
     const before = heapHeld();
     reader.push(Buffer.from('data: '));
     for (let at = 0; at < 500_000; at += 1) reader.push(Buffer.from('x'));
-    expect(heapHeld() - before).to.be.at.most(told * MEMORY_PER_BYTE);
+    expect(heapHeld() - before).to.be.at.most(reported * MEMORY_PER_BYTE);
     expect(reader.push(Buffer.from('\n\n'))).to.have.length(1);
   });
 
   it('is not used by a body that is passed through', async () => {
-    vendor.script(answer(200, 'x'.repeat(5 * BYTES)));
+    vendor.script(respondWith(200, 'x'.repeat(5 * BYTES)));
     let size = 0;
     for await (const bytes of (await send(call.ended)).body) size += bytes.length;
     expect(size).to.equal(5 * BYTES);

@@ -9,20 +9,20 @@ import { expect } from 'chai';
 import { createUpstream, UpstreamError } from '../../egress/upstream.ts';
 import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';
 import { createSilentLog } from '../support/log.ts';
-import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 describe('upstream over TLS', () => {
   const serve = ({ key, cert }: Certificate) =>
-    startScriptedUpstream(answer(200, 'ok'), {
+    startScriptedUpstream(respondWith(200, 'ok'), {
       createServer: (onConnection) => tls.createServer({ key, cert }, onConnection) as net.Server,
     });
 
   for (const [what, certificate, host] of [
-    ['signed by nobody known', createSelfSigned(), 'localhost'],
+    ['signed by an unknown authority', createSelfSigned(), 'localhost'],
     ['expired', createSelfSigned({ expired: true }), 'localhost'],
     ['of another name', createSelfSigned(), '127.0.0.1'],
   ] as const) {
-    it(`sends nothing to a server whose certificate is ${what}, even where Node is told not to look`, async () => {
+    it(`sends nothing to a server whose certificate is ${what}, even where Node is set not to check`, async () => {
       const vendor = await serve(certificate);
       const upstream = createUpstream({ log: createSilentLog() });
       const before = process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
@@ -55,7 +55,7 @@ describe('upstream over TLS', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'));
     try {
       writeFileSync(join(folder, 'ca.pem'), certificate.cert);
-      vendor.script((wire) => (wire.request.nth === 0 ? wire.send(answer(200, 'ok')) : wire.reset()));
+      vendor.script((wire) => (wire.request.nth === 0 ? wire.send(respondWith(200, 'ok')) : wire.reset()));
       const program = `
         import { createUpstream } from ${JSON.stringify(new URL('../../egress/upstream.ts', import.meta.url).href)};
         const log = { debug() {} };

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { fails, failsUpstream, givenUpstream } from '../support/vendors/given-upstream.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
 describe('upstream', () => {
   const given = givenUpstream();
 
   it('sends the key and JSON, and requests no encoding', async () => {
-    given.vendor.script(answer(200, { ok: true }));
+    given.vendor.script(respondWith(200, { ok: true }));
     const response = await given.send(
       { headers: { 'X-Extra': '1' } },
       { endpoint: { headers: { 'x-extra': '0', 'x-own': 'y' } } },
@@ -27,7 +27,7 @@ describe('upstream', () => {
   });
 
   it('sends bytes unchanged and no body with GET', async () => {
-    given.vendor.script(answer(200));
+    given.vendor.script(respondWith(200));
     await (await given.send({ body: Buffer.from('{"a" : 1}') })).readAll();
     await (
       await given.upstream.send(given.endpoint(), { path: '/models?limit=1' }, { signal: new AbortController().signal })
@@ -50,7 +50,7 @@ describe('upstream', () => {
   });
 
   it('reuses a connection for the next request once a response is read', async () => {
-    given.vendor.script(answer(200, 'ok'));
+    given.vendor.script(respondWith(200, 'ok'));
     for (let n = 0; n < 5; n++) await (await given.send()).readAll();
     expect(given.vendor.connections.total).to.equal(1);
   });

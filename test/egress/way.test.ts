@@ -3,15 +3,15 @@ import { expect } from 'chai';
 import { readEgress, readEnvironment } from '../../config/egress.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
 import { createUpstream, UpstreamError } from '../../egress/upstream.ts';
-import { createWay, fetchBy } from '../../egress/way.ts';
+import { createProxyRoute, fetchBy } from '../../egress/way.ts';
 import { createSilentLog } from '../support/log.ts';
 import { startTunnelProxy, type TunnelProxy } from '../support/processes/tunnel-proxy.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const NO_FILES = { env: () => undefined, file: () => '' };
-const wayBy = (proxy: string) => createWay(readEgress({ proxy }, undefined, NO_FILES));
+const wayBy = (proxy: string) => createProxyRoute(readEgress({ proxy }, undefined, NO_FILES));
 const wayOf = (env: Readonly<Record<string, string>>) =>
-  createWay(
+  createProxyRoute(
     readEgress(
       {},
       readEnvironment((name) => env[name]),
@@ -27,12 +27,12 @@ describe('a call through a proxy', () => {
   const error = () => ({ class: 'upstream_error', message: '' }) as const;
 
   const open = async (refuse?: (socket: Duplex) => boolean): Promise<void> => {
-    vendor = await startScriptedUpstream(answer(200, 'ok'));
+    vendor = await startScriptedUpstream(respondWith(200, 'ok'));
     proxy = await startTunnelProxy(vendor.port, refuse);
   };
-  const send = (way: ReturnType<typeof createWay>, baseUrl = 'http://vendor.invalid:8080', connectMs = 5000) =>
+  const send = (way: ReturnType<typeof createProxyRoute>, baseUrl = 'http://vendor.invalid:8080', connectMs = 5000) =>
     upstream.send(
-      { baseUrl, error, ...(way && { way }), timeouts: { connectMs } },
+      { baseUrl, error, ...(way && { proxyRoute: way }), timeouts: { connectMs } },
       { path: '/', body: {} },
       { signal: new AbortController().signal },
     );
@@ -53,7 +53,7 @@ describe('a call through a proxy', () => {
     const way = wayBy(`http://us%40er:pass%3Aword@127.0.0.1:${proxy.port}`);
     for (const _ of [1, 2]) expect(String(await (await send(way)).readAll())).to.equal('ok');
     const authorization = `Basic ${Buffer.from('us@er:pass:word').toString('base64')}`;
-    expect(proxy.asked).to.deep.equal([{ address: 'vendor.invalid:8080', authorization }]);
+    expect(proxy.requests).to.deep.equal([{ address: 'vendor.invalid:8080', authorization }]);
     expect(vendor.connections.total).to.equal(1);
     expect(vendor.requests.map(({ headers }) => headers['proxy-authorization'])).to.deep.equal([undefined, undefined]);
   });
@@ -102,7 +102,7 @@ describe('a call through a proxy', () => {
     proxy = await startTunnelProxy(vendor.port);
     const silent = send(wayBy(proxy.url), 'https://vendor.invalid', 200);
     expect(await failureOf(silent)).to.include({ failure: 'timeout', phase: 'connect', sent: false });
-    expect(proxy.asked).to.have.length(1);
+    expect(proxy.requests).to.have.length(1);
   });
 
   it('E67: distinguishes a vendor that closes without a response from an unreachable one', async () => {
@@ -115,7 +115,7 @@ describe('a call through a proxy', () => {
     await open();
     const other = await startTunnelProxy(vendor.port);
     for (const url of [proxy.url, other.url, proxy.url]) await (await send(wayBy(url))).readAll();
-    expect([proxy.asked.length, other.asked.length]).to.deep.equal([1, 1]);
+    expect([proxy.requests.length, other.requests.length]).to.deep.equal([1, 1]);
     await other.close();
   });
 
@@ -123,31 +123,33 @@ describe('a call through a proxy', () => {
     await open();
     const way = wayBy(proxy.url);
     const client = await createHttpClient(new Set(['vendor.invalid:81']), '0', way);
-    vendor.script(answer(200, { data: [] }));
+    vendor.script(respondWith(200, { data: [] }));
     expect(await client.get('http://vendor.invalid:81/models').json()).to.deep.equal({ data: [] });
     expect(await client.get('http://other.invalid:81/').then(String, String)).to.include('calls go to');
     const response = await fetchBy(way)('http://idp.invalid:82/keys', { redirect: 'manual' });
     expect(await response.json()).to.deep.equal({ data: [] });
-    expect(proxy.asked.map(({ address }) => address)).to.deep.equal(['vendor.invalid:81', 'idp.invalid:82']);
+    expect(proxy.requests.map(({ address }) => address)).to.deep.equal(['vendor.invalid:81', 'idp.invalid:82']);
   });
 
   /**
    * Returns true if a request goes to the proxy. A direct request fails: the tests' guard stops it, or the host does
    * not exist.
    */
-  const asks = async (env: Readonly<Record<string, string>>, target: string): Promise<boolean> => {
-    const { length } = proxy.asked;
+  const isProxied = async (env: Readonly<Record<string, string>>, target: string): Promise<boolean> => {
+    const { length } = proxy.requests;
     const own = Object.fromEntries(Object.entries(env).map(([name, text]) => [name, text.replace('PROXY', proxy.url)]));
     await send(wayOf(own), target).catch(() => undefined);
-    return proxy.asked.length > length;
+    return proxy.requests.length > length;
   };
 
   it('E67: uses the environment’s proxy for the scheme, but never for this machine', async () => {
     await open((socket) => Boolean(socket.destroy()));
-    expect(await asks({ HTTPS_PROXY: 'PROXY' }, 'https://a.invalid')).to.equal(true);
-    expect(await asks({ https_proxy: 'PROXY', HTTPS_PROXY: 'http://127.0.0.1:9' }, 'https://a.invalid')).to.equal(true);
-    expect(await asks({ HTTPS_PROXY: 'PROXY' }, 'http://a.invalid')).to.equal(false);
-    expect(await asks({ HTTP_PROXY: 'PROXY' }, 'http://a.invalid')).to.equal(true);
+    expect(await isProxied({ HTTPS_PROXY: 'PROXY' }, 'https://a.invalid')).to.equal(true);
+    expect(await isProxied({ https_proxy: 'PROXY', HTTPS_PROXY: 'http://127.0.0.1:9' }, 'https://a.invalid')).to.equal(
+      true,
+    );
+    expect(await isProxied({ HTTPS_PROXY: 'PROXY' }, 'http://a.invalid')).to.equal(false);
+    expect(await isProxied({ HTTP_PROXY: 'PROXY' }, 'http://a.invalid')).to.equal(true);
     for (const own of [
       'http://127.0.0.1:9',
       'http://127.8.8.8:9',
@@ -155,7 +157,7 @@ describe('a call through a proxy', () => {
       'http://[::1]:9',
       'http://169.254.169.254',
     ])
-      expect(await asks({ HTTP_PROXY: 'PROXY' }, own)).to.equal(false);
+      expect(await isProxied({ HTTP_PROXY: 'PROXY' }, own)).to.equal(false);
   });
 
   for (const [rules, direct, through] of [
@@ -170,7 +172,7 @@ describe('a call through a proxy', () => {
     it(`E67: goes directly to hosts in NO_PROXY="${rules}"`, async () => {
       await open((socket) => Boolean(socket.destroy()));
       const env = { HTTP_PROXY: 'PROXY', NO_PROXY: rules };
-      for (const target of direct) expect(await asks(env, target), target).to.equal(false);
-      for (const target of through) expect(await asks(env, target), target).to.equal(true);
+      for (const target of direct) expect(await isProxied(env, target), target).to.equal(false);
+      for (const target of through) expect(await isProxied(env, target), target).to.equal(true);
     });
 });

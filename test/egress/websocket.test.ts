@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Endpoint } from '../../contract/provider.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
 import { type RealtimeVendor, startRealtimeVendor } from '../support/vendors/realtime-vendor.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';
 
 describe('a websocket at a vendor', () => {
@@ -122,7 +122,7 @@ describe('a websocket at a vendor', () => {
   });
 
   it('is not opened by a 200 without an upgrade', async () => {
-    given.vendor.script(answer(200, 'fine'));
+    given.vendor.script(respondWith(200, 'fine'));
     const response = await open({ baseUrl: given.vendor.url });
     expect([response.status, response.send]).to.deep.equal([200, undefined]);
     response.destroy();

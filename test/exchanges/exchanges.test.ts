@@ -8,10 +8,10 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
   type RecordedRequest,
+  respondWith,
   SSE_HEAD,
   type Wire,
 } from '../support/vendors/scripted-upstream.ts';
@@ -96,7 +96,7 @@ async function run({ gateway, script }: IngressRig, file: string, { request, ups
   const response = await gateway.post(where, body, headers);
   begin();
   const text = await response.text();
-  const [asked] = sent;
+  const [requested] = sent;
   const [dropped, retryAfter] = ['x-tollgate-dropped', 'retry-after'].map(
     (name) => response.headers.get(name) ?? undefined,
   );
@@ -107,11 +107,11 @@ async function run({ gateway, script }: IngressRig, file: string, { request, ups
     retryAfter,
     ...(isStream ? { events: eventsOf(text) } : { body: JSON.parse(text) }),
   };
-  return plain({ sent: asked ? sentOf(asked) : null, received });
+  return plain({ sent: requested ? sentOf(requested) : null, received });
 }
 
 async function say(upstream: Exchange['upstream'], isNamed: boolean, begun: Promise<void>, wire: Wire): Promise<void> {
-  if (!('events' in upstream)) return wire.send(answer(upstream.status ?? 200, upstream.body, upstream.headers));
+  if (!('events' in upstream)) return wire.send(respondWith(upstream.status ?? 200, upstream.body, upstream.headers));
   const { events, then } = upstream;
   const sendAll = async (frames: readonly (object | string)[]): Promise<void> => {
     const bytes = Buffer.from(frames.map((event) => frameOf(event, isNamed)).join(''));
@@ -145,10 +145,10 @@ function eventsOf(text: string): readonly unknown[] {
 }
 
 function sentOf({ path: where, headers, body }: RecordedRequest): object {
-  const told = Object.entries(headers).filter(([name]) => SENT_HEADERS.test(name));
+  const reported = Object.entries(headers).filter(([name]) => SENT_HEADERS.test(name));
   return {
     path: where,
-    ...(told.length > 0 && { headers: Object.fromEntries(told) }),
+    ...(reported.length > 0 && { headers: Object.fromEntries(reported) }),
     body: JSON.parse(body.toString()),
   };
 }

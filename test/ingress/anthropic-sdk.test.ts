@@ -4,16 +4,16 @@ import {
   cutScript,
   type IngressRig,
   MODEL_OF,
-  type Said,
+  type ScriptedOutput,
   startIngressRig,
   type Wire,
 } from '../support/gateways/ingress-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 const TOOLS: Anthropic.Tool[] = [
   { name: 'look', description: 'Looks.', input_schema: { type: 'object', properties: { at: { type: 'string' } } } },
 ];
-const CALLING: Said = {
+const CALLING: ScriptedOutput = {
   pieces: [
     { reasoning: 'Hm.', signature: 'Eq+/=' },
     { text: 'Looking.' },
@@ -21,7 +21,7 @@ const CALLING: Said = {
   ],
   usage: { prompt: 30, completion: 9, cached: 10 },
 };
-const ask = (model: string, rest: object = {}) => ({
+const bodyOf = (model: string, rest: object = {}) => ({
   ...{ model, max_tokens: 1000, messages: [{ role: 'user' as const, content: 'Hi there' }], ...rest },
 });
 
@@ -36,7 +36,7 @@ describe('the official anthropic client', () => {
   after(() => rig.stop());
 
   it('gets a message, with the request’s id', async () => {
-    const { data, response } = await client.messages.create(ask('echo/echo')).withResponse();
+    const { data, response } = await client.messages.create(bodyOf('echo/echo')).withResponse();
     expect(data.content).to.deep.equal([{ type: 'text', text: 'Hi there' }]);
     expect(data).to.include({ type: 'message', role: 'assistant', stop_reason: 'end_turn', stop_sequence: null });
     expect(data.usage).to.include({ input_tokens: 2, output_tokens: 2 });
@@ -44,7 +44,7 @@ describe('the official anthropic client', () => {
   });
 
   it('streams a message', async () => {
-    const stream = client.messages.stream(ask('echo/echo'));
+    const stream = client.messages.stream(bodyOf('echo/echo'));
     const texts: string[] = [];
     stream.on('text', (text) => texts.push(text));
     const message = await stream.finalMessage();
@@ -58,7 +58,7 @@ describe('the official anthropic client', () => {
       rig.say(wire, [CALLING, { pieces: [{ text: 'It is x.' }] }]);
       const model = MODEL_OF[wire];
       const thinking = { type: 'enabled' as const, budget_tokens: 1024 };
-      const question = ask(model, { tools: TOOLS, thinking, max_tokens: 4000 });
+      const question = bodyOf(model, { tools: TOOLS, thinking, max_tokens: 4000 });
       const turn = await client.messages.stream(question).finalMessage();
       expect(turn.content.map(({ type }) => type)).to.deep.equal(['thinking', 'text', 'tool_use']);
       expect(turn.stop_reason).to.equal('tool_use');
@@ -85,14 +85,16 @@ describe('the official anthropic client', () => {
         (error: unknown) => error,
       );
     const stranger = new Anthropic({ apiKey: 'tg_nonsense', baseURL: rig.gateway.url, maxRetries: 0 });
-    expect(await errorOf(stranger.messages.create(ask('echo/echo')))).to.be.instanceOf(Anthropic.AuthenticationError);
-    expect(await errorOf(client.messages.create(ask('nobody/x')))).to.be.instanceOf(Anthropic.NotFoundError);
-    const bad = await errorOf(client.messages.create({ ...ask('echo/echo'), max_tokens: 'x' as never }));
+    expect(await errorOf(stranger.messages.create(bodyOf('echo/echo')))).to.be.instanceOf(
+      Anthropic.AuthenticationError,
+    );
+    expect(await errorOf(client.messages.create(bodyOf('missing/x')))).to.be.instanceOf(Anthropic.NotFoundError);
+    const bad = await errorOf(client.messages.create({ ...bodyOf('echo/echo'), max_tokens: 'x' as never }));
     expect(bad).to.be.instanceOf(Anthropic.BadRequestError);
-    rig.script('openai', answer(429, { error: { message: 'Rate limit reached', code: 'rate_limit_exceeded' } }));
-    expect(await errorOf(client.messages.create(ask(MODEL_OF.openai)))).to.be.instanceOf(Anthropic.RateLimitError);
-    rig.script('openai', answer(503, { error: { message: 'The server is overloaded', code: 'overloaded' } }));
-    const failed = await errorOf(client.messages.create(ask(MODEL_OF.openai)));
+    rig.script('openai', respondWith(429, { error: { message: 'Rate limit reached', code: 'rate_limit_exceeded' } }));
+    expect(await errorOf(client.messages.create(bodyOf(MODEL_OF.openai)))).to.be.instanceOf(Anthropic.RateLimitError);
+    rig.script('openai', respondWith(503, { error: { message: 'The server is overloaded', code: 'overloaded' } }));
+    const failed = await errorOf(client.messages.create(bodyOf(MODEL_OF.openai)));
     expect(failed).to.be.instanceOf(Anthropic.InternalServerError);
     expect((failed as InstanceType<typeof Anthropic.APIError>).error)
       .to.have.property('request_id')
@@ -102,7 +104,7 @@ describe('the official anthropic client', () => {
   it('raises on an interrupted stream, after the text before it', async () => {
     rig.script('openai', cutScript('openai', { pieces: [{ text: 'half an answer' }] }, 4));
     let text = '';
-    const stream = client.messages.stream(ask(MODEL_OF.openai)).on('text', (bit) => {
+    const stream = client.messages.stream(bodyOf(MODEL_OF.openai)).on('text', (bit) => {
       text += bit;
     });
     const error = await stream.finalMessage().catch((failure: unknown) => failure);

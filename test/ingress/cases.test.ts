@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { expect } from 'chai';
 import { LOOK, postMessages, receiveMessage } from '../support/clients/post-messages.ts';
-import { askResponse } from '../support/clients/responses-client.ts';
+import { createResponse } from '../support/clients/responses-client.ts';
 import {
   CUT,
   type IngressRig,
@@ -12,7 +12,7 @@ import {
   type Wire,
 } from '../support/gateways/ingress-rig.ts';
 import { type SaidNatively, sayAnywhere, sendResponses } from '../support/vendors/responses-wire.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const FORMS = [
   ['whole', false],
@@ -54,7 +54,7 @@ describe('known bugs of other gateways, at each of five vendors', () => {
     for (const [form, stream] of FORMS) {
       it(`G20: an overloaded ${wire} without another target is 529 overloaded_error with its wait (${form})`, async () => {
         const [status, body] = OVERLOADED[wire];
-        rig.script(wire, answer(status, body, { 'retry-after': '7' }));
+        rig.script(wire, respondWith(status, body, { 'retry-after': '7' }));
         const response = await postMessages(rig, MODEL_OF[wire], { stream });
         expect([response.status, response.headers.get('retry-after')]).to.deep.equal([529, '7']);
         expect(await response.json()).to.have.nested.property('error.type', 'overloaded_error');
@@ -63,7 +63,7 @@ describe('known bugs of other gateways, at each of five vendors', () => {
       it(`G20: an overloaded ${wire} is replaced by the next target (${form})`, async () => {
         const other: Wire = wire === 'openai' ? 'anthropic' : 'openai';
         const [status, body] = OVERLOADED[wire];
-        rig.script(wire, answer(status, body, { 'retry-after': '7' }));
+        rig.script(wire, respondWith(status, body, { 'retry-after': '7' }));
         rig.say(other, { pieces: [{ text: 'from the other' }] }, CUT);
         const { content } = await receiveMessage(rig, `first-${wire}`, { stream });
         expect(content).to.deep.equal([{ type: 'text', text: 'from the other' }]);
@@ -253,11 +253,11 @@ describe('G47: reasoning of one of several deployments', () => {
         [west, 'west', east],
       ] as const) {
         home.script(sendResponses(said, CUT));
-        const { response } = await askResponse(rig, { model: `${name}/gpt-5`, include, stream });
+        const { response } = await createResponse(rig, { model: `${name}/gpt-5`, include, stream });
         const others = other.requests.length;
         const input = [{ role: 'user', content: 'Hi' }, ...response.output, { role: 'user', content: 'More' }];
         for (const body of [{ input }, { previous_response_id: response.id, input: 'More' }]) {
-          const { status } = await askResponse(rig, { model: 'both', include, stream, ...body });
+          const { status } = await createResponse(rig, { model: 'both', include, stream, ...body });
           expect(status).to.equal(200);
           expect(JSON.stringify(home.requests.at(-1)?.json()))
             .to.include('"gAAA-blob"')
@@ -269,10 +269,10 @@ describe('G47: reasoning of one of several deployments', () => {
 
   it('G47: causes no failure if its deployment is gone: it is dropped and reported', async () => {
     west.script(sendResponses(said));
-    const { response } = await askResponse(rig, { model: 'west/gpt-5', include });
+    const { response } = await createResponse(rig, { model: 'west/gpt-5', include });
     sayAnywhere(rig, 'mistral', { pieces: [{ text: 'Hello' }] });
     const input = [...response.output, { role: 'user', content: 'More' }];
-    const { status, headers } = await askResponse(rig, { model: MODEL_OF.mistral, input });
+    const { status, headers } = await createResponse(rig, { model: MODEL_OF.mistral, input });
     expect([status, headers.get('x-tollgate-dropped')]).to.deep.equal([200, 'reasoning']);
     expect(JSON.stringify(rig.lastBody('mistral'))).not.to.include('blob');
   });

@@ -10,7 +10,7 @@ import {
   vendorScript,
 } from '../support/clients/chat-client.ts';
 import { CUT, type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const THOUGHT = { type: 'reasoning.text', text: 'Hm, é.', signature: 'sig', format: 'anthropic-claude-v1', index: 0 };
 const SECRET = {
@@ -109,7 +109,7 @@ describe('chat beyond OpenAI’s fields', () => {
     const refused = await post('vllm/m', [part]);
     expect(refused.status).to.equal(400);
     expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content[0].file.file_id' });
-    vendor.script(answer(200, completion({ content: 'x' }, 'stop')));
+    vendor.script(respondWith(200, completion({ content: 'x' }, 'stop')));
     expect((await post('trusted/m', [part])).status).to.equal(200);
     expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
   });
@@ -140,7 +140,7 @@ describe('chat beyond OpenAI’s fields', () => {
     const refused = await post('vllm/m', [part]);
     expect(refused.status).to.equal(400);
     expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content[0].image_url.url' });
-    vendor.script(answer(200, completion({ content: 'x' }, 'stop')));
+    vendor.script(respondWith(200, completion({ content: 'x' }, 'stop')));
     expect((await post('trusted/m', [part])).status).to.equal(200);
     expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
   });

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { completionEvents, receiveChat, vendorScript } from '../support/clients/chat-client.ts';
 import { CUT, type IngressRig, MODEL_OF, startIngressRig, WIRES, type Wire } from '../support/gateways/ingress-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 /** Vendors with OpenAI's format. */
 const COMPATIBLE = ['openai', 'mistral', 'deepseek'] as const satisfies readonly Wire[];
@@ -26,7 +26,7 @@ describe('POST /v1/chat/completions', () => {
   });
   after(() => rig.stop());
 
-  const ask = (wire: Wire, stream: boolean, fields: object = {}) =>
+  const send = (wire: Wire, stream: boolean, fields: object = {}) =>
     receiveChat(rig, { model: MODEL_OF[wire], stream, tools: TOOLS, ...fields });
 
   /** Second turn of a client that stores only id, name and arguments. */
@@ -52,14 +52,14 @@ describe('POST /v1/chat/completions', () => {
         usageMetadata: { promptTokenCount: 20, candidatesTokenCount: 5, totalTokenCount: 25 },
       };
       rig.script('gemini', vendorScript(body, [body], CUT));
-      const { calls } = await ask('gemini', stream);
+      const { calls } = await send('gemini', stream);
       expect(calls).to.have.length(1);
-      await ask('gemini', stream, { messages: secondTurn(calls) });
+      await send('gemini', stream, { messages: secondTurn(calls) });
       const { contents } = rig.lastBody<{ contents: { parts: object[] }[] }>('gemini');
       expect(contents[1]?.parts[0]).to.deep.include({ thoughtSignature: SIGNATURE });
       for (const wire of COMPATIBLE) {
         rig.say(wire, { pieces: [{ text: 'x' }] });
-        await ask(wire, stream, { messages: secondTurn(calls) });
+        await send(wire, stream, { messages: secondTurn(calls) });
         const sent = JSON.stringify(rig.lastBody(wire));
         expect(sent).not.to.include(SIGNATURE.slice(0, 40));
         const [id, result] = [...sent.matchAll(/"(?:id|tool_call_id)":"([^"]+)"/g)].map((match) => match[1]);
@@ -75,7 +75,7 @@ describe('POST /v1/chat/completions', () => {
         tool_calls: [{ index: 0, type: 'function', function: { name: 'look', arguments: `{"at":"${at}"}` } }],
       }));
       rig.script(wire, vendorScript({}, completionEvents(deltas, 'tool_calls'), CUT));
-      const { calls } = await ask(wire, true);
+      const { calls } = await send(wire, true);
       expect(calls.map(({ arguments: text }) => text)).to.deep.equal(['{"at":"a"}', '{"at":"b"}', '{"at":"c"}']);
       expect(new Set(calls.map(({ id }) => id)).size).to.equal(3);
       expect(calls.every(({ id, name }) => id !== '' && name === 'look')).to.equal(true);
@@ -116,7 +116,7 @@ describe('POST /v1/chat/completions', () => {
       rig.say(wire, { pieces: [{ text: 'x' }] });
       const isOwn = wire !== 'anthropic' && wire !== 'gemini';
       for (const stream of [false, true])
-        expect((await ask(wire, stream)).headers.get('x-tollgate-lane')).to.equal(isOwn ? 'native' : 'translated');
+        expect((await send(wire, stream)).headers.get('x-tollgate-lane')).to.equal(isOwn ? 'native' : 'translated');
     });
 
   it('is not passed through natively if the operator disabled it', async () => {
@@ -134,7 +134,7 @@ describe('POST /v1/chat/completions', () => {
   });
 
   it('does not accept fields that only another format’s codecs read', async () => {
-    rig.script('anthropic', answer(200, { type: 'message', content: [], usage: {} }));
+    rig.script('anthropic', respondWith(200, { type: 'message', content: [], usage: {} }));
     rig.say('anthropic', { pieces: [{ text: 'x' }] });
     const { headers } = await receiveChat(rig, {
       model: MODEL_OF.anthropic,

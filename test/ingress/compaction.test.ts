@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type OpenAI from 'openai';
 import type { ResponseInputItem } from 'openai/resources/responses/responses';
-import { askResponse } from '../support/clients/responses-client.ts';
+import { createResponse } from '../support/clients/responses-client.ts';
 import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../support/gateways/ingress-rig.ts';
 import { sayAnywhere, sendResponses } from '../support/vendors/responses-wire.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 type Json = Record<string, unknown>;
 type CompactModel = OpenAI.Responses.ResponseCompactParams['model'];
@@ -47,7 +47,7 @@ describe('compacted conversations', () => {
     openai.responses.compact({ model: MODEL_OF[wire] as CompactModel, input: HISTORY, ...more });
 
   it('are compacted by a vendor that supports it, and continue there', async () => {
-    rig.script('openai', answer(200, COMPACTED));
+    rig.script('openai', respondWith(200, COMPACTED));
     const { data, response } = await openai.responses
       .compact({ model: MODEL_OF.openai as CompactModel, input: HISTORY, instructions: 'Be brief.' })
       .withResponse();
@@ -74,7 +74,7 @@ describe('compacted conversations', () => {
       [MODEL_OF.anthropic, 'input[1]'],
       [MODEL_OF.mistral, 'is not supported by the provider'],
     ] as const) {
-      const refused = await askResponse(rig, { model, input });
+      const refused = await createResponse(rig, { model, input });
       expect(refused.status).to.equal(400);
       expect((refused.response['error'] as Json)['message']).to.include(words);
     }
@@ -83,14 +83,14 @@ describe('compacted conversations', () => {
   it('are refused if another account or deployment compacted them, and not truncated', async () => {
     const before = rig.sent('openai').length;
     const input = [{ type: 'compaction', encrypted_content: 'tg1.openai.forged.secret' }, NEXT];
-    const { status, response } = await askResponse(rig, { model: MODEL_OF.openai, input });
+    const { status, response } = await createResponse(rig, { model: MODEL_OF.openai, input });
     expect([status, (response['error'] as Json)['param']]).to.deep.equal([400, 'input[0]']);
     expect((response['error'] as Json)['message']).to.include('cannot be read');
     expect(rig.sent('openai')).to.have.length(before);
   });
 
   it('drop and report fields that the vendor’s endpoint does not accept', async () => {
-    rig.script('openai', answer(200, COMPACTED));
+    rig.script('openai', respondWith(200, COMPACTED));
     const response = await rig.gateway.post('/v1/responses/compact', {
       ...{ model: MODEL_OF.openai, input: HISTORY, tools: TOOLS, reasoning: { effort: 'low' }, store: true },
       ...{ prompt_cache_key: 'k', service_tier: 'default' },
@@ -137,7 +137,7 @@ describe('compacted conversations', () => {
     for (const stream of [false, true])
       it(`are compacted in the middle of a session, ${stream ? 'streamed' : 'not streamed'} (${wire})`, async () => {
         rig.say(wire, { pieces: [{ text: SUMMARY }] });
-        const { response, events } = await askResponse(rig, {
+        const { response, events } = await createResponse(rig, {
           ...{ model: MODEL_OF[wire], stream, tools: TOOLS, tool_choice: 'required' },
           input: [...HISTORY, TRIGGER],
         });
@@ -148,7 +148,7 @@ describe('compacted conversations', () => {
 
         rig.say(wire, { pieces: [{ text: 'Done' }] });
         const body = { model: MODEL_OF[wire], previous_response_id: response.id, input: [NEXT] };
-        expect((await askResponse(rig, body)).status).to.equal(200);
+        expect((await createResponse(rig, body)).status).to.equal(200);
         const sent = JSON.stringify(rig.lastBody(wire));
         expect(sent).to.include(SUMMARY).and.not.include('Which colour').and.not.include('Write the summary');
       });
@@ -156,7 +156,7 @@ describe('compacted conversations', () => {
 
   it('end a stream with a failure if the summary was truncated', async () => {
     rig.say('anthropic', { pieces: [{ text: 'The user wa' }], finish: 'length' });
-    const { response, events } = await askResponse(rig, {
+    const { response, events } = await createResponse(rig, {
       ...{ model: MODEL_OF.anthropic, stream: true, input: [...HISTORY, TRIGGER] },
     });
     expect(events.at(-1)?.type).to.equal('response.failed');
@@ -166,12 +166,16 @@ describe('compacted conversations', () => {
   it('pass a trigger to a vendor that supports it, and one in the middle to none', async () => {
     const item = { id: 'cmp_2', type: 'compaction', encrypted_content: 'secret' };
     rig.script('openai', sendResponses({ pieces: [], items: [item] }));
-    const { response } = await askResponse(rig, { model: MODEL_OF.openai, stream: true, input: [...HISTORY, TRIGGER] });
+    const { response } = await createResponse(rig, {
+      model: MODEL_OF.openai,
+      stream: true,
+      input: [...HISTORY, TRIGGER],
+    });
     expect(rig.lastBody<{ input: Json[] }>('openai').input.at(-1)).to.deep.equal(TRIGGER);
     expect(response.output[0]?.['encrypted_content']).to.match(/^tg1\./);
 
     rig.script('openai', sendResponses({ pieces: [{ text: 'Done' }] }));
-    await askResponse(rig, { model: MODEL_OF.openai, input: [...HISTORY, TRIGGER, ...response.output, NEXT] });
+    await createResponse(rig, { model: MODEL_OF.openai, input: [...HISTORY, TRIGGER, ...response.output, NEXT] });
     const { input } = rig.lastBody<{ input: Json[] }>('openai');
     expect(input.map(({ type }) => type)).not.to.include('compaction_trigger');
     expect(input.at(-2)).to.deep.equal({ type: 'compaction', encrypted_content: 'secret' });
@@ -180,10 +184,10 @@ describe('compacted conversations', () => {
   it('are triggered by the vendor itself if it supports that, otherwise reported as dropped', async () => {
     const context_management = [{ type: 'compaction', compact_threshold: 200_000 }];
     rig.script('openai', sendResponses({ pieces: [{ text: 'Hello' }] }));
-    await askResponse(rig, { model: MODEL_OF.openai, context_management });
+    await createResponse(rig, { model: MODEL_OF.openai, context_management });
     expect(rig.lastBody('openai')['context_management']).to.deep.equal(context_management);
     rig.say('anthropic', { pieces: [{ text: 'Hello' }] });
-    const { headers } = await askResponse(rig, { model: MODEL_OF.anthropic, context_management });
+    const { headers } = await createResponse(rig, { model: MODEL_OF.anthropic, context_management });
     expect(headers.get('x-tollgate-dropped')).to.include('context_management');
   });
 

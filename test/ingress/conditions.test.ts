@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../contract/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { responsesBody } from '../support/vendors/responses-wire.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { wholeBody } from '../support/vendors/vendor-wires.ts';
 
 const said = { pieces: [{ text: 'Hello' }] };
@@ -44,7 +44,7 @@ describe('conditions of a request', () => {
     upstream = await startScriptedUpstream((wire) => {
       const { path } = wire.request;
       const form = path.includes('/messages') ? 'anthropic' : path.includes('generateContent') ? 'gemini' : 'openai';
-      return wire.send(answer(200, path.includes('/responses') ? responsesBody(said) : wholeBody(form, said)));
+      return wire.send(respondWith(200, path.includes('/responses') ? responsesBody(said) : wholeBody(form, said)));
     });
     const names = 'openai azure gemini xai anthropic mistral together deepseek openrouter'.split(' ');
     const vendor = (name: string) => ({ apiKey: 'sk-0123456789', baseUrl: `${upstream.url}/${name}`, models: ['*'] });
@@ -63,7 +63,7 @@ describe('conditions of a request', () => {
     await upstream?.close();
   });
 
-  async function ask(path: string, body: JsonObject) {
+  async function send(path: string, body: JsonObject) {
     const before = upstream.requests.length;
     const response = await gateway.post(path, body, { authorization: `Bearer ${gateway.key}` });
     const sent = upstream.requests.slice(before).map((request) => request.json() as JsonObject);
@@ -73,18 +73,18 @@ describe('conditions of a request', () => {
   for (const [path, body] of KEEPERS)
     it(`disable storage at the vendor (E11): ${path} ${body['model'] ?? ''}${body['tools'] ? ' with tools' : ''}`, async () => {
       for (const store of [undefined, false, true]) {
-        const { status, sent, text } = await ask(path, { ...body, ...(store !== undefined && { store }) });
+        const { status, sent, text } = await send(path, { ...body, ...(store !== undefined && { store }) });
         expect([status, sent.length, sent[0]?.['store']], `store: ${store} ${text}`).to.deep.equal([200, 1, false]);
       }
     });
 
   it('are reported if a caller requests storage at the vendor (E11)', async () => {
     for (const model of ['openai/gpt-4o', 'gemini/gemini-3.8-flash', 'relay/m', 'mistral/m']) {
-      const { headers, sent } = await ask(CHAT, { ...MESSAGES, model, store: true });
+      const { headers, sent } = await send(CHAT, { ...MESSAGES, model, store: true });
       expect(headers.get('x-tollgate-dropped'), model).to.equal('store');
       expect(sent[0]?.['store'] ?? false).to.equal(false);
     }
-    const native = await ask(NATIVE_GEMINI('gemini'), { ...CONTENTS, store: true });
+    const native = await send(NATIVE_GEMINI('gemini'), { ...CONTENTS, store: true });
     expect(native.headers.get('x-tollgate-dropped')).to.equal('store');
   });
 
@@ -95,7 +95,7 @@ describe('conditions of a request', () => {
       [NATIVE_GEMINI('kept'), CONTENTS],
     ] as const)
       for (const store of [undefined, false, true]) {
-        const { status, sent } = await ask(path, { ...body, ...(store !== undefined && { store }) });
+        const { status, sent } = await send(path, { ...body, ...(store !== undefined && { store }) });
         expect([status, sent[0]?.['store']], path).to.deep.equal([200, store]);
       }
   });
@@ -104,27 +104,27 @@ describe('conditions of a request', () => {
     it(`are satisfied or refused, never dropped (E11): ${JSON.stringify(field)}`, async () => {
       const [name = ''] = Object.keys((field['extra_body'] ?? field) as JsonObject);
       for (const model of cannot) {
-        const { status, sent, text } = await ask(CHAT, { ...MESSAGES, ...field, model });
+        const { status, sent, text } = await send(CHAT, { ...MESSAGES, ...field, model });
         expect([status, sent], `${model}: ${text}`).to.deep.equal([400, []]);
         expect(JSON.parse(text)).to.have.nested.property('error.param').that.includes(name);
       }
-      const served = await ask(CHAT, { ...MESSAGES, ...field, model: can ?? '' });
+      const served = await send(CHAT, { ...MESSAGES, ...field, model: can ?? '' });
       expect(served.status, served.text).to.equal(200);
       expect(served.sent[0]).to.have.property(name);
     });
 
   it('move to the next target if the first cannot satisfy them (E11)', async () => {
-    const { status, headers, sent } = await ask(CHAT, { ...MESSAGES, model: 'any', inference_geo: 'eu' });
+    const { status, headers, sent } = await send(CHAT, { ...MESSAGES, model: 'any', inference_geo: 'eu' });
     expect([status, headers.get('x-tollgate-provider'), sent.length]).to.deep.equal([200, 'relay', 1]);
   });
 
   it('are the same in the vendor’s own format, and a value without effect is no condition (E11)', async () => {
     const own = { ...MESSAGES, model: 'anthropic/claude-opus-5', max_tokens: 20 };
     const relayed = { ...own, model: 'openai/gpt-4o' };
-    const native = await ask('/v1/messages', { ...own, inference_geo: 'us' });
+    const native = await send('/v1/messages', { ...own, inference_geo: 'us' });
     expect([native.status, native.sent[0]?.['inference_geo']]).to.deep.equal([200, 'us']);
-    expect((await ask('/v1/messages', { ...relayed, inference_geo: 'us' })).status).to.equal(400);
+    expect((await send('/v1/messages', { ...relayed, inference_geo: 'us' })).status).to.equal(400);
     for (const path of [CHAT, '/v1/messages'])
-      expect((await ask(path, { ...relayed, inference_geo: 'global' })).status, path).to.equal(200);
+      expect((await send(path, { ...relayed, inference_geo: 'global' })).status, path).to.equal(200);
   });
 });

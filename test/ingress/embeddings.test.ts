@@ -3,7 +3,7 @@
  */
 import { expect } from 'chai';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 const VECTOR = Array.from({ length: 768 }, (_, at) => Math.fround(Math.sin(at)));
 const LIST = {
@@ -27,7 +27,7 @@ describe('POST /v1/embeddings', () => {
 
   for (const [wire, model] of MODELS) {
     it(`G65: numbers of ${wire} are base64 of float32 if the SDK requests it`, async () => {
-      rig.script(wire, answer(200, LIST));
+      rig.script(wire, respondWith(200, LIST));
       const { data } = await rig.gateway.openai().embeddings.create({ model, input: 'x' });
       expect(data[0]?.embedding).to.have.length(768);
       expect([...(data[0]?.embedding ?? [])]).to.deep.equal(VECTOR);
@@ -37,25 +37,28 @@ describe('POST /v1/embeddings', () => {
     });
 
     it(`G65: numbers of ${wire} stay numbers if the client requests them`, async () => {
-      rig.script(wire, answer(200, LIST));
+      rig.script(wire, respondWith(200, LIST));
       const { data } = await rig.gateway.openai().embeddings.create({ model, input: 'x', encoding_format: 'float' });
       expect(data[0]?.embedding).to.deep.equal(VECTOR);
     });
   }
 
   it('G66: ids of tokens as input reach the vendor', async () => {
-    rig.script('openai', answer(200, LIST));
-    for (const input of [
-      [1, 2, 3],
-      [[1, 2], [3]],
-    ]) {
-      await rig.gateway.openai().embeddings.create({ model: 'openai/text-embedding-3-small', input });
+    for (const [input, count] of [
+      [[1, 2, 3], 1],
+      [[[1, 2], [3]], 2],
+    ] as const) {
+      const data = Array.from({ length: count }, (_, index) => ({ ...LIST.data[0], index }));
+      rig.script('openai', respondWith(200, { ...LIST, data }));
+      await rig.gateway
+        .openai()
+        .embeddings.create({ model: 'openai/text-embedding-3-small', input: input as unknown as number[] });
       expect(rig.lastBody('openai')).to.deep.include({ input });
     }
   });
 
   it('E73: Cohere’s clients get vectors in their format, from any provider', async () => {
-    rig.script('openai', answer(200, { ...LIST, data: [1, 0].map((index) => ({ ...LIST.data[0], index })) }));
+    rig.script('openai', respondWith(200, { ...LIST, data: [1, 0].map((index) => ({ ...LIST.data[0], index })) }));
     const body = { model: 'openai/text-embedding-3-small', texts: ['x', 'y'], output_dimension: 768 };
     const more = { input_type: 'search_query', embedding_types: ['float'] };
     const response = await rig.gateway.post('/v2/embed', { ...body, ...more });
@@ -75,7 +78,7 @@ describe('POST /v1/embeddings', () => {
   });
 
   it('E73: a response has an id, without which Mistral’s SDK refuses it', async () => {
-    rig.script('mistral', answer(200, { ...LIST, id: 'vendors-own' }));
+    rig.script('mistral', respondWith(200, { ...LIST, id: 'vendors-own' }));
     const response = await rig.gateway.post('/v1/embeddings', { model: 'mistral/mistral-embed', input: 'x' });
     expect(await response.json()).to.include({ id: response.headers.get('x-request-id') });
   });

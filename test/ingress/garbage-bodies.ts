@@ -32,7 +32,7 @@ export const DOORS: readonly Door[] = Object.freeze([
 ]);
 
 /** Error of a dialect, after its shape is checked. */
-interface Told {
+interface Reported {
   readonly message: string;
   /** Place of the error; null if the format has no field for it and the message names it. */
   readonly param: string | null;
@@ -40,7 +40,7 @@ interface Told {
 }
 
 /** Checks an error's body against the exact shape of its format. */
-export function readError(dialect: string, status: number, body: unknown): Told {
+export function readError(dialect: string, status: number, body: unknown): Reported {
   if (dialect === 'ollama') {
     expect(body).to.have.all.keys('error', 'type', 'code', 'param', 'request_id');
     const { error: message, code, param } = body as { error: string; code: string; param: string | null };

@@ -1,7 +1,7 @@
 import { ApiError, GoogleGenAI } from '@google/genai';
 import { expect } from 'chai';
 import { type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 describe('Google’s own client, @google/genai', () => {
   let rig: IngressRig;
@@ -83,7 +83,7 @@ describe('Google’s own client, @google/genai', () => {
   }
 
   it('throws its own error with the status of a failure', async () => {
-    rig.script('openai', answer(400, { error: { message: 'That is wrong.', type: 'invalid_request_error' } }));
+    rig.script('openai', respondWith(400, { error: { message: 'That is wrong.', type: 'invalid_request_error' } }));
     const error = await client.models
       .generateContent({ model: MODEL_OF.openai, contents: 'Hi' })
       .catch((thrown) => thrown);

@@ -6,7 +6,7 @@ import images from '../../plugins/operations/images.ts';
 import { testOperation } from '../conformance/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   sse,
@@ -50,7 +50,7 @@ describe('POST /v1/images/generations and edits', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let openai: OpenAI;
-  let script: Script | Uint8Array = answer(200, MADE);
+  let script: Script | Uint8Array = respondWith(200, MADE);
 
   before(async () => {
     vendor = await startScriptedUpstream((wire) => (typeof script === 'function' ? script(wire) : wire.send(script)));
@@ -85,7 +85,7 @@ describe('POST /v1/images/generations and edits', () => {
     });
 
   it('E73: OpenAI’s SDK gets an image, charged by tokens of text and of images', async () => {
-    script = answer(200, MADE);
+    script = respondWith(200, MADE);
     const body = { model: 'painter', prompt: 'A cute baby sea otter', n: 1, size: '1024x1024' as const };
     const { data, response } = await openai.images.generate({ ...body, quality: 'high' }).withResponse();
     expect(data).to.deep.equal(MADE);
@@ -106,7 +106,7 @@ describe('POST /v1/images/generations and edits', () => {
   });
 
   it('E73: an image of a vendor that does not stream is one event, charged once', async () => {
-    script = answer(200, MADE);
+    script = respondWith(200, MADE);
     const before = await balance();
     const events = [];
     const stream = await openai.images.generate({ model: 'painter', prompt: 'x', stream: true });
@@ -124,7 +124,7 @@ describe('POST /v1/images/generations and edits', () => {
   });
 
   it('E73: edits are sent with their images and mask, with and without a stream', async () => {
-    script = answer(200, MADE);
+    script = respondWith(200, MADE);
     const both = [await image(), await image()];
     const { data, response } = await openai.images
       .edit({ model: 'painter', prompt: 'Both', image: both, mask: await image(), n: 1, input_fidelity: 'high' })
@@ -144,13 +144,13 @@ describe('POST /v1/images/generations and edits', () => {
   });
 
   it('E73: a vendor with a price per image is charged by it, and one without a price has an unknown cost', async () => {
-    script = answer(200, {
+    script = respondWith(200, {
       created: 1,
       data: [{ url: 'https://example.com/a.png' }, { url: 'https://example.com/b.png' }],
     });
-    const ask = (model: string) => gateway.post('/v1/images/generations', { model, prompt: 'x', n: 2 });
-    expect(costOf(await ask('other/flux'))).to.equal('0.08');
-    expect(costOf(await ask('other/unknown'))).to.not.equal('0.00');
+    const send = (model: string) => gateway.post('/v1/images/generations', { model, prompt: 'x', n: 2 });
+    expect(costOf(await send('other/flux'))).to.equal('0.08');
+    expect(costOf(await send('other/unknown'))).to.not.equal('0.00');
   });
 
   it('E73: invalid forms and bodies are refused with the place, before any request', async () => {
@@ -180,7 +180,7 @@ describe('POST /v1/images/generations and edits', () => {
 
   it('E73: an invalid image is the vendor’s failure, and costs nothing', async () => {
     for (const data of [[], [{}], [null], 'x']) {
-      script = answer(200, { created: 1, data });
+      script = respondWith(200, { created: 1, data });
       const response = await gateway.post('/v1/images/generations', { model: 'painter', prompt: 'x' });
       expect(response.status, JSON.stringify(data)).to.equal(503);
     }

@@ -1,7 +1,7 @@
 import { GoogleGenAI, type Interactions } from '@google/genai';
 import { expect } from 'chai';
 import { cutScript, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 type Json = Record<string, unknown>;
 type Model = Interactions.CreateModelInteractionParamsNonStreaming['model'];
@@ -118,7 +118,7 @@ describe('Google’s interactions', () => {
     const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 };
     rig.script(
       'gemini',
-      answer(200, { candidates: [{ content: { parts: signed }, finishReason: 'STOP' }], usageMetadata }),
+      respondWith(200, { candidates: [{ content: { parts: signed }, finishReason: 'STOP' }], usageMetadata }),
     );
     const body = { model: MODEL_OF.gemini as Model, input: 'Read it', tools: TOOLS };
     const first = await client.interactions.create({
@@ -218,7 +218,7 @@ describe('Google’s interactions', () => {
     const parts = [{ text: 'Die Würde.' }];
     const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 };
     const candidates = [{ content: { parts }, finishReason: 'STOP', groundingMetadata }];
-    rig.script('gemini', answer(200, { candidates, usageMetadata }));
+    rig.script('gemini', respondWith(200, { candidates, usageMetadata }));
     const { steps } = (await (await post({})).json()) as { steps: { content: Json[] }[] };
     const [citation] = (steps[0]?.content[0]?.['annotations'] ?? []) as Json[];
     expect(citation).to.include({ type: 'url_citation', url: 'https://a.example', start_index: 4, end_index: 10 });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { askResponse } from '../support/clients/responses-client.ts';
+import { createResponse } from '../support/clients/responses-client.ts';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import { type SaidNatively, sayAnywhere, sendResponses } from '../support/vendors/responses-wire.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };
 const THOUGHT: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }], encrypted: 'gAAA-canary-blob' };
@@ -33,7 +33,7 @@ describe('one user’s data is useless to another', () => {
 
     it(`a response id is not found, with the message for an unknown one (${form})`, async () => {
       sayAnywhere(rig, 'openai', HELLO);
-      const { response } = await askResponse(rig, { model: MODEL_OF.openai, input: 'Secret of Ann', stream }, ann);
+      const { response } = await createResponse(rig, { model: MODEL_OF.openai, input: 'Secret of Ann', stream }, ann);
       const before = rig.sent('openai').length;
       for (const made of [
         (id: string) => ({ previous_response_id: id, input: [MORE] }),
@@ -41,15 +41,15 @@ describe('one user’s data is useless to another', () => {
       ])
         for (const id of [response.id, String(response.output[0]?.['id'])]) {
           const other = `${id.slice(0, -4)}AAAA`;
-          const theirs = await askResponse(rig, { model: MODEL_OF.openai, stream, ...made(id) }, bob);
-          const never = await askResponse(rig, { model: MODEL_OF.openai, stream, ...made(other) }, bob);
+          const theirs = await createResponse(rig, { model: MODEL_OF.openai, stream, ...made(id) }, bob);
+          const never = await createResponse(rig, { model: MODEL_OF.openai, stream, ...made(other) }, bob);
           expect([theirs.status, never.status]).to.deep.equal([400, 400]);
           expect(wordsOf(theirs.text, id)).to.equal(wordsOf(never.text, other));
           expect(theirs.text).not.to.include('Secret');
         }
       expect(rig.sent('openai').length, 'nothing was sent').to.equal(before);
-      for (const ask of [get, remove]) {
-        const [theirs, never] = [await ask(response.id, bob), await ask('resp_never', bob)];
+      for (const send of [get, remove]) {
+        const [theirs, never] = [await send(response.id, bob), await send('resp_never', bob)];
         expect([theirs.status, wordsOf(await theirs.text(), response.id)]).to.deep.equal([
           never.status,
           wordsOf(await never.text(), 'resp_never'),
@@ -60,30 +60,30 @@ describe('one user’s data is useless to another', () => {
 
     it(`a sealed blob is dropped and reported, whether it is sent back unchanged or changed (${form})`, async () => {
       rig.script('openai', sendResponses(THOUGHT));
-      const { response } = await askResponse(rig, { model: MODEL_OF.openai, include, stream, store: false }, ann);
+      const { response } = await createResponse(rig, { model: MODEL_OF.openai, include, stream, store: false }, ann);
       const [thought] = response.output;
       const sealed = String(thought?.['encrypted_content']);
       expect(sealed)
         .to.match(/^tg1\.openai\./)
         .and.to.include('canary-blob');
       const [prefix, deployment, tag, data] = sealed.split('.');
-      const asked = async (blob: string, headers: Record<string, string>) => {
+      const sendBlob = async (blob: string, headers: Record<string, string>) => {
         const input = [
           { role: 'user', content: 'Hi' },
           { ...thought, encrypted_content: blob },
           ...response.output.slice(1),
           MORE,
         ];
-        const answered = await askResponse(
+        const reply = await createResponse(
           rig,
           { model: MODEL_OF.openai, input, include, stream, store: false },
           headers,
         );
-        expect(answered.status).to.equal(200);
+        expect(reply.status).to.equal(200);
         const sent = JSON.stringify(rig.lastBody('openai'));
-        return { isSent: sent.includes('canary-blob'), dropped: answered.headers.get('x-tollgate-dropped') };
+        return { isSent: sent.includes('canary-blob'), dropped: reply.headers.get('x-tollgate-dropped') };
       };
-      const own = await asked(sealed, ann);
+      const own = await sendBlob(sealed, ann);
       expect(own).to.include({ isSent: true });
       for (const [blob, headers] of [
         [sealed, bob],
@@ -91,7 +91,7 @@ describe('one user’s data is useless to another', () => {
         [[prefix, deployment, tag, `${data}x`].join('.'), ann],
         [[prefix, deployment, 'A'.repeat(tag?.length ?? 0), data].join('.'), bob],
       ] as const) {
-        const theirs = await asked(blob, headers);
+        const theirs = await sendBlob(blob, headers);
         expect(theirs.isSent).to.equal(false);
         expect(theirs.dropped).to.include('reasoning');
       }
@@ -102,18 +102,18 @@ describe('one user’s data is useless to another', () => {
       const body = JSON.stringify({
         candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0 }],
       });
-      const ask = async (messages: readonly object[], headers: Record<string, string>) => {
+      const send = async (messages: readonly object[], headers: Record<string, string>) => {
         const type = stream ? 'text/event-stream' : 'application/json';
-        rig.script('gemini', answer(200, stream ? `data: ${body}\n\n` : body, { 'content-type': type }));
-        const answered = await rig.gateway.post(
+        rig.script('gemini', respondWith(200, stream ? `data: ${body}\n\n` : body, { 'content-type': type }));
+        const response = await rig.gateway.post(
           '/v1/messages',
           { model: MODEL_OF.gemini, max_tokens: 99, messages, stream },
           headers,
         );
-        expect(answered.status).to.equal(200);
-        return { text: await answered.text(), dropped: answered.headers.get('x-tollgate-dropped') ?? '' };
+        expect(response.status).to.equal(200);
+        return { text: await response.text(), dropped: response.headers.get('x-tollgate-dropped') ?? '' };
       };
-      const { text } = await ask([MORE], ann);
+      const { text } = await send([MORE], ann);
       const signature = /"signature":"(tgr\.gemini\.[^"]+)"/.exec(text)?.[1];
       expect(signature).to.include('Z2VtaW5pLWNhbmFyeQ==');
       const thinking = { type: 'thinking', thinking: 'Hm', signature };
@@ -122,7 +122,7 @@ describe('one user’s data is useless to another', () => {
         [ann, true],
         [bob, false],
       ] as const) {
-        const { dropped } = await ask(messages, headers);
+        const { dropped } = await send(messages, headers);
         expect(JSON.stringify(rig.lastBody('gemini')).includes('Z2VtaW5pLWNhbmFyeQ==')).to.equal(isTheirs);
         expect(dropped.includes('reasoning')).to.equal(!isTheirs);
       }
@@ -130,13 +130,13 @@ describe('one user’s data is useless to another', () => {
 
     it(`E38: a signature of Anthropic's is dropped for another account in its native format (${form})`, async () => {
       rig.say('anthropic', { pieces: [{ reasoning: 'Hm', signature: 'Eq-canary' }, { text: 'Hello' }] });
-      const ask = (messages: readonly object[], headers: Record<string, string>) =>
+      const send = (messages: readonly object[], headers: Record<string, string>) =>
         rig.gateway.post(
           '/v1/messages',
           { model: MODEL_OF.anthropic, max_tokens: 99, messages, stream: stream && messages.length === 1 },
           headers,
         );
-      const text = await (await ask([MORE], ann)).text();
+      const text = await (await send([MORE], ann)).text();
       const signature = /"signature":"(tg1\.anthropic\.[^"]+)"/.exec(text)?.[1];
       const thinking = { type: 'thinking', thinking: 'Hm', signature };
       const messages = [MORE, { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello' }] }, MORE];
@@ -144,10 +144,10 @@ describe('one user’s data is useless to another', () => {
         [ann, true],
         [bob, false],
       ] as const) {
-        const answered = await ask(messages, headers);
-        expect(answered.status).to.equal(200);
+        const response = await send(messages, headers);
+        expect(response.status).to.equal(200);
         expect(JSON.stringify(rig.lastBody('anthropic')).includes('"signature":"Eq-canary"')).to.equal(isTheirs);
-        expect((answered.headers.get('x-tollgate-dropped') ?? '').includes('reasoning')).to.equal(!isTheirs);
+        expect((response.headers.get('x-tollgate-dropped') ?? '').includes('reasoning')).to.equal(!isTheirs);
       }
     });
 
@@ -156,7 +156,7 @@ describe('one user’s data is useless to another', () => {
       const parts = (text: string) => [{ role: 'user', parts: [{ text }] }];
       const ways = {
         chat: {
-          ask: (turns: readonly object[], headers: Record<string, string>) =>
+          send: (turns: readonly object[], headers: Record<string, string>) =>
             rig.gateway.post(
               '/v1/chat/completions',
               { model: MODEL_OF.anthropic, messages: [MORE, ...turns], stream: stream && turns.length === 0 },
@@ -169,7 +169,7 @@ describe('one user’s data is useless to another', () => {
           },
         },
         gemini: {
-          ask: (turns: readonly object[], headers: Record<string, string>) => {
+          send: (turns: readonly object[], headers: Record<string, string>) => {
             const how = stream && turns.length === 0 ? 'streamGenerateContent?alt=sse' : 'generateContent';
             const body = {
               contents: [...parts('Hi'), ...turns],
@@ -186,16 +186,16 @@ describe('one user’s data is useless to another', () => {
           },
         },
       };
-      for (const [way, { ask, again }] of Object.entries(ways)) {
-        const answered = await ask([], ann);
-        const text = await answered.text();
-        expect(answered.status, text).to.equal(200);
+      for (const [way, { send, again }] of Object.entries(ways)) {
+        const response = await send([], ann);
+        const text = await response.text();
+        expect(response.status, text).to.equal(200);
         expect(text, way).to.not.include('"RXEtY2FuYXJ5"');
         for (const [headers, isTheirs] of [
           [ann, true],
           [bob, false],
         ] as const) {
-          const { status } = await ask(again(text), headers);
+          const { status } = await send(again(text), headers);
           expect(status).to.equal(200);
           const sent = JSON.stringify(rig.lastBody('anthropic'));
           expect(sent.includes('"signature":"RXEtY2FuYXJ5"'), `${way} ${sent}`).to.equal(isTheirs);
@@ -213,17 +213,17 @@ describe('one user’s data is useless to another', () => {
         candidates: [{ content: { role: 'model', parts: Object.values(signed) }, finishReason: 'STOP', index: 0 }],
       });
       const question = { role: 'user', parts: [{ text: 'Hi' }] };
-      const ask = async (contents: readonly object[], headers: Record<string, string>) => {
+      const send = async (contents: readonly object[], headers: Record<string, string>) => {
         const type = stream ? 'text/event-stream' : 'application/json';
-        rig.script('gemini', answer(200, stream ? `data: ${body}\n\n` : body, { 'content-type': type }));
+        rig.script('gemini', respondWith(200, stream ? `data: ${body}\n\n` : body, { 'content-type': type }));
         const how = stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
-        const answered = await rig.gateway.post(`/v1beta/models/${MODEL_OF.gemini}:${how}`, { contents }, headers);
-        expect(answered.status).to.equal(200);
-        expect(answered.headers.get('x-tollgate-lane')).to.equal('native');
-        return { text: await answered.text(), dropped: answered.headers.get('x-tollgate-dropped') ?? '' };
+        const response = await rig.gateway.post(`/v1beta/models/${MODEL_OF.gemini}:${how}`, { contents }, headers);
+        expect(response.status).to.equal(200);
+        expect(response.headers.get('x-tollgate-lane')).to.equal('native');
+        return { text: await response.text(), dropped: response.headers.get('x-tollgate-dropped') ?? '' };
       };
       const sent = () => rig.lastBody<{ contents: { parts: object[] }[] }>('gemini').contents[1]?.parts;
-      const { text } = await ask([question], ann);
+      const { text } = await send([question], ann);
       const { candidates } = JSON.parse(text.replace(/^data: /, '')) as {
         candidates: { content: { role: string; parts: { thoughtSignature: string }[] } }[];
       };
@@ -242,10 +242,10 @@ describe('one user’s data is useless to another', () => {
         { ...content, parts },
         { role: 'user', parts: [{ functionResponse: { id: 'f1', name: 'look', response: {} } }] },
       ];
-      const own = await ask(turns, ann);
+      const own = await send(turns, ann);
       expect(sent()).to.deep.equal(Object.values(signed));
       expect(own.dropped).to.equal('');
-      const theirs = await ask(turns, bob);
+      const theirs = await send(turns, bob);
       expect(sent()).to.deep.equal([
         { text: 'Hello' },
         { functionCall: signed.call.functionCall, thoughtSignature: 'skip_thought_signature_validator' },
@@ -256,7 +256,7 @@ describe('one user’s data is useless to another', () => {
     it(`a cache key is different for each account at the vendor, never the original one (${form})`, async () => {
       rig.script('openai', sendResponses(HELLO));
       const keyFor = async (name: string, headers: Record<string, string>): Promise<string> => {
-        const { status, response } = await askResponse(
+        const { status, response } = await createResponse(
           rig,
           { model: MODEL_OF.openai, prompt_cache_key: name, stream, store: false },
           headers,

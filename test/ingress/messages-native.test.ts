@@ -5,7 +5,7 @@ import { LOOK, postMessages, receiveMessage } from '../support/clients/post-mess
 import { fixture } from '../support/formats/codec.ts';
 import { readMessagesStream } from '../support/formats/messages-grammar.ts';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, LAST_CHUNK, respondWith, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 /** Request of Claude Code with fields that the gateway does not know. */
 const BODY = {
@@ -52,7 +52,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
   after(() => rig.stop());
 
   it('passes the caller’s body and the vendor’s message on, with unknown fields', async () => {
-    rig.script('anthropic', answer(200, MESSAGE));
+    rig.script('anthropic', respondWith(200, MESSAGE));
     const response = await postMessages(rig, MODEL_OF.anthropic, BODY as never);
     expect(response.headers.get('x-tollgate-lane')).to.equal('native');
     expect(await response.json()).to.deep.equal(MESSAGE);
@@ -73,7 +73,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
   });
 
   it('G24: sends betas byte for byte, and refuses one that the operator denies', async () => {
-    rig.script('anthropic', answer(200, MESSAGE));
+    rig.script('anthropic', respondWith(200, MESSAGE));
     const header = 'a-2025-01-01,  b-2026-01-01 ,c';
     await receiveMessage(rig, MODEL_OF.anthropic, {}, { 'anthropic-beta': header });
     expect(rig.sent('anthropic').at(-1)?.headers['anthropic-beta']).to.equal(header);
@@ -87,7 +87,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect((await postMessages(rig, MODEL_OF.anthropic, { tools })).status).to.equal(403);
     const made = await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', '--plan', 'searching');
     const allowed = { authorization: `Bearer ${made.api_key}` };
-    rig.script('anthropic', answer(200, MESSAGE));
+    rig.script('anthropic', respondWith(200, MESSAGE));
     expect((await postMessages(rig, MODEL_OF.anthropic, { tools }, allowed)).status).to.equal(200);
     const response = await postMessages(rig, MODEL_OF.openai, { tools }, allowed);
     expect(response.status).to.equal(400);
@@ -124,7 +124,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
   });
 
   it('G21, G22: counts system, tools and messages, by Anthropic itself or here, free of charge', async () => {
-    rig.script('anthropic', answer(200, { input_tokens: 728 }));
+    rig.script('anthropic', respondWith(200, { input_tokens: 728 }));
     const body = {
       ...{ system: 'Be kind. '.repeat(50), tools: [LOOK], messages: [{ role: 'user', content: 'Hi' }] },
       ...{ max_tokens: 5, stream: true, temperature: 1 },
@@ -164,7 +164,7 @@ describe('POST /v1/messages at Anthropic itself', () => {
 
   it('G20: reports an overload without another target as 529, and unknown paths in Anthropic’s format', async () => {
     const full = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
-    rig.script('anthropic', answer(529, full, { 'retry-after': '7' }));
+    rig.script('anthropic', respondWith(529, full, { 'retry-after': '7' }));
     const response = await postMessages(rig, MODEL_OF.anthropic);
     expect(response.status).to.equal(529);
     expect(response.headers.get('retry-after')).to.equal('7');

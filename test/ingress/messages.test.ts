@@ -5,12 +5,12 @@ import {
   type IngressRig,
   MODEL_OF,
   type Piece,
-  type Said,
+  type ScriptedOutput,
   sayScript,
   startIngressRig,
   type Wire,
 } from '../support/gateways/ingress-rig.ts';
-import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, LAST_CHUNK, respondWith, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { streamText } from '../support/vendors/vendor-wires.ts';
 
 const FORMS = [
@@ -28,7 +28,7 @@ describe('POST /v1/messages', () => {
   for (const [form, stream] of FORMS) {
     it(`G20: an overloaded vendor is replaced by the next target ${form}`, async () => {
       const full = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
-      rig.script('anthropic', answer(529, full));
+      rig.script('anthropic', respondWith(529, full));
       rig.say('openai', { pieces: [{ text: 'from the other one' }] });
       const { content, headers } = await receiveMessage(rig, 'fallback', { stream });
       expect(content).to.deep.equal([{ type: 'text', text: 'from the other one' }]);
@@ -36,7 +36,7 @@ describe('POST /v1/messages', () => {
     });
 
     it(`G28, E38: signed thinking is returned ${form} with its signature sealed, and sent back to Anthropic unchanged`, async () => {
-      const said: Said = { pieces: [{ reasoning: '', signature: 'Eq+/=' }, call('toolu_1', '{"at":"x"}')] };
+      const said: ScriptedOutput = { pieces: [{ reasoning: '', signature: 'Eq+/=' }, call('toolu_1', '{"at":"x"}')] };
       rig.say('anthropic', said);
       const { content } = await receiveMessage(rig, MODEL_OF.anthropic, { stream });
       expect(content[0]).to.include({ type: 'thinking', thinking: '' });
@@ -61,7 +61,7 @@ describe('POST /v1/messages', () => {
   }
 
   it('G14: a rate limit of the vendor’s is reported as rate_limit_error, before a stream too', async () => {
-    rig.script('mistral', answer(429, {}));
+    rig.script('mistral', respondWith(429, {}));
     for (const stream of [false, true]) {
       const response = await postMessages(rig, MODEL_OF.mistral, { stream });
       const body = (await response.json()) as { error: { message: string } };

@@ -4,7 +4,7 @@ import moderations from '../../plugins/operations/moderations.ts';
 import rerank from '../../plugins/operations/rerank.ts';
 import { testOperation } from '../conformance/index.ts';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 /** https://platform.openai.com/docs/api-reference/moderations/create, with two categories. */
 const MODERATED = {
@@ -28,13 +28,26 @@ const COHERE = {
   id: '07734bd2-2473-4f07-94e1-0d9f0e6843cf',
   meta: { api_version: { version: '2' }, billed_units: { search_units: 1 } },
 };
+/** https://docs.vllm.ai: in the order of the request. */
+const UNSORTED = {
+  ...{ id: 'rerank-1', model: 'm', usage: { total_tokens: 9 } },
+  results: [
+    { index: 1, relevance_score: 0.2 },
+    { index: 0, relevance_score: 3.5 },
+  ],
+};
+/** https://huggingface.github.io/text-embeddings-inference */
+const BARE = [
+  { index: 0, score: 0.1 },
+  { index: 1, score: 0.9 },
+];
 /** https://jina.ai/reranker */
 const JINA = {
   model: 'jina-reranker-v2-base-multilingual',
   usage: { total_tokens: 815 },
   results: [{ index: 1, document: { text: 'Washington, D.C.' }, relevance_score: 0.8 }],
 };
-const ASKED = { query: 'Which is the capital?', documents: ['Carson City', 'Washington, D.C.'] };
+const REQUEST = { query: 'Which is the capital?', documents: ['Carson City', 'Washington, D.C.'] };
 
 testOperation({
   plugin: moderations,
@@ -67,7 +80,7 @@ testOperation({
   offer: { codec: rerankCodec({}) },
   samples: [
     {
-      request: { model: 'm', ...ASKED },
+      request: { model: 'm', ...REQUEST },
       vendor: COHERE,
       response: {
         ...{ id: COHERE.id, model: 'conformance-model', results: COHERE.results },
@@ -75,12 +88,30 @@ testOperation({
       },
     },
     {
-      request: { model: 'm', ...ASKED, return_documents: true },
+      request: { model: 'm', ...REQUEST, return_documents: true },
       vendor: JINA,
       response: {
         ...{ id: 'rerank-conformance', model: JINA.model, results: JINA.results, usage: { total_tokens: 815 } },
       },
       units: { prompt_tokens: 815 },
+    },
+    // G29: the most relevant document is first, and a list alone is a response.
+    {
+      request: { model: 'm', ...REQUEST },
+      vendor: UNSORTED,
+      response: { ...UNSORTED, results: UNSORTED.results.toReversed() },
+      units: { prompt_tokens: 9 },
+    },
+    {
+      request: { model: 'm', ...REQUEST },
+      vendor: BARE,
+      response: {
+        ...{ id: 'rerank-conformance', model: 'conformance-model' },
+        results: [
+          { index: 1, relevance_score: 0.9 },
+          { index: 0, relevance_score: 0.1 },
+        ],
+      },
     },
   ],
 });
@@ -90,7 +121,7 @@ describe('moderations and rerank through a gateway', () => {
   let vendor: ScriptedUpstream;
   let ranked: object = COHERE;
   before(async () => {
-    vendor = await startScriptedUpstream(({ send }) => send(answer(200, ranked)));
+    vendor = await startScriptedUpstream(({ send }) => send(respondWith(200, ranked)));
     const server = { plugin: 'openai-compatible', baseUrl: `${vendor.url}/v1`, apiKey: 'k', models: ['*'] };
     const prices = {
       'rerank-v4': { input: 0, output: 0, fees: { search_units: 0.002 } },
@@ -105,7 +136,7 @@ describe('moderations and rerank through a gateway', () => {
 
   /** Reranks documents in order; returns the charge. */
   const rank = async (path: string, model: string, more: object = {}) => {
-    const response = await rig.gateway.post(path, { model, ...ASKED, ...more });
+    const response = await rig.gateway.post(path, { model, ...REQUEST, ...more });
     const cost = response.headers.get('x-tollgate-cost-usd');
     return { status: response.status, cost, body: (await response.json()) as Record<string, unknown> };
   };
@@ -115,7 +146,7 @@ describe('moderations and rerank through a gateway', () => {
     for (const path of ['/v1/rerank', '/v2/rerank'])
       expect(await rank(path, 'server/rerank-v4', { top_n: 2 })).to.deep.include({ status: 200, cost: '0.002' });
     expect(vendor.requests.at(-1)?.path).to.equal('/v1/rerank');
-    expect(vendor.requests.at(-1)?.json()).to.deep.equal({ model: 'rerank-v4', ...ASKED, top_n: 2 });
+    expect(vendor.requests.at(-1)?.json()).to.deep.equal({ model: 'rerank-v4', ...REQUEST, top_n: 2 });
     ranked = JINA;
     const { cost, body } = await rank('/v1/rerank', 'ranker', { return_documents: true });
     expect([cost, body['results']]).to.deep.equal(['0.00004075', JINA.results]);
@@ -137,8 +168,8 @@ describe('moderations and rerank through a gateway', () => {
 
   it('E73: without a price the cost is unknown, and a vendor without usage is estimated', async () => {
     ranked = { results: JINA.results };
-    expect((await rank('/v1/rerank', 'server/nobody-knows')).cost).to.equal('unknown');
-    const response = await rig.gateway.post('/v1/rerank', { model: 'ranker', ...ASKED });
+    expect((await rank('/v1/rerank', 'server/missing-knows')).cost).to.equal('unknown');
+    const response = await rig.gateway.post('/v1/rerank', { model: 'ranker', ...REQUEST });
     expect(Number(response.headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
   });
 
@@ -150,7 +181,7 @@ describe('moderations and rerank through a gateway', () => {
   });
 
   it('E73: OpenAI’s SDK requests a moderation, with the default model and free of charge', async () => {
-    rig.script('openai', answer(200, MODERATED));
+    rig.script('openai', respondWith(200, MODERATED));
     const openai = rig.gateway.openai();
     const { data, response } = await openai.moderations.create({ input: 'I want to hit them.' }).withResponse();
     expect(data).to.deep.equal(MODERATED);
@@ -163,7 +194,7 @@ describe('moderations and rerank through a gateway', () => {
   });
 
   it('E73: a field that no vendor supports is dropped and reported', async () => {
-    rig.script('openai', answer(200, MODERATED));
+    rig.script('openai', respondWith(200, MODERATED));
     const response = await rig.gateway.post('/v1/moderations', { input: 'x', wish: 1 });
     expect(response.headers.get('x-tollgate-dropped')).to.equal('wish');
     expect(rig.lastBody('openai')).to.not.have.property('wish');
@@ -178,8 +209,8 @@ describe('moderations and rerank through a gateway', () => {
     expect(await say('/v1/moderations', { input: [] })).to.match(/^400 invalid_request .*input/);
     expect(await say('/v1/moderations', { input: [{ type: 'video' }] })).to.match(/^400 .*input\[0\]\.type/);
     expect(await say('/v1/rerank', { model: 'm', query: 'x', documents: [] })).to.match(/^400 .*documents/);
-    expect(await say('/v1/rerank', { ...ASKED, model: 'openai/gpt-5' })).to.match(/^404 /);
-    rig.script('mistral', answer(200, { results: [{ index: 7, relevance_score: 1 }] }));
+    expect(await say('/v1/rerank', { ...REQUEST, model: 'openai/gpt-5' })).to.match(/^404 /);
+    rig.script('mistral', respondWith(200, { results: [{ index: 7, relevance_score: 1 }] }));
     expect(await say('/v1/moderations', { model: 'mistral/mistral-moderation-latest', input: 'x' })).to.match(
       /^503 provider_unavailable/,
     );

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Ollama } from 'ollama';
 import { type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
-import { answer } from '../support/vendors/scripted-upstream.ts';
+import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
@@ -145,16 +145,16 @@ describe('Ollama’s own client', () => {
   });
 
   it('throws the message of an error, before a stream and in the middle of one', async () => {
-    rig.script('openai', answer(429, { error: { message: 'slow down' } }));
+    rig.script('openai', respondWith(429, { error: { message: 'slow down' } }));
     const messages = [{ role: 'user', content: 'Hi' }];
     const thrown = await ollama.chat({ model: 'llama3.2', messages }).catch((error: Error) => error);
     expect(thrown).to.be.instanceOf(Error).with.property('status_code', 429);
     expect(String(thrown)).to.not.include('[object');
-    const nobody = await ollama.chat({ model: 'nobody/none', messages }).catch((error: Error) => error);
-    expect(nobody).to.have.property('status_code', 404);
-    const pull = await ollama.pull({ model: 'llama3.2', stream: false }).catch((error: Error) => error);
-    expect(pull).to.have.property('status_code', 404);
-    expect(String(pull)).to.not.include('[object');
+    const anonymous = await ollama.chat({ model: 'missing/none', messages }).catch((error: Error) => error);
+    expect(anonymous).to.have.property('status_code', 404);
+    const failed = await ollama.pull({ model: 'llama3.2', stream: false }).catch((error: Error) => error);
+    expect(failed).to.have.property('status_code', 404);
+    expect(String(failed)).to.not.include('[object');
   });
 
   it('lists models that the key may use, shows one, and returns its version and the running ones', async () => {
@@ -163,7 +163,7 @@ describe('Ollama’s own client', () => {
     const { capabilities, details } = await ollama.show({ model: 'echo/echo' });
     expect([capabilities, details.family]).to.deep.equal([['completion', 'tools'], 'echo']);
     expect((await ollama.show({ model: 'llama3.2' })).capabilities).to.include('completion');
-    const unknown = await ollama.show({ model: 'nobody/none' }).catch((error: Error) => error);
+    const unknown = await ollama.show({ model: 'missing/none' }).catch((error: Error) => error);
     expect(unknown).to.have.property('status_code', 404);
     expect((await ollama.version()).version).to.match(/^\d+\.\d+\.\d+$/);
     expect((await ollama.ps()).models).to.deep.equal([]);

@@ -19,7 +19,7 @@ type Effort = (typeof EFFORTS)[number];
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const QUESTION = 'How warm is it in Oslo?';
 const RESULT = '12 degrees';
-const ANSWER = 'It is 12 degrees.';
+const RESPONSE = 'It is 12 degrees.';
 const SUMMARY = 'I look it up.';
 
 /** Content of one response, as a client reads it. */
@@ -207,7 +207,7 @@ describe('E13: the API of OpenAI is chosen by the request and its model', () => 
       expect(first.call, label).to.include({ name: 'weather', city: 'Oslo' });
       summary = first.thought;
       const second = await way.send(rig, way.next(body, first, keepsReasoning), stream);
-      expect(second.text, label).to.equal(ANSWER);
+      expect(second.text, label).to.equal(RESPONSE);
     });
     return { label, summary, sent, wires: apisOf(sent) };
   }
@@ -249,7 +249,7 @@ describe('E13: the API of OpenAI is chosen by the request and its model', () => 
         const first = await GEMINI.send(rig, body, stream);
         expect([first.thought, first.call?.city]).to.deep.equal(['', 'Oslo']);
         const second = await GEMINI.send(rig, GEMINI.next(body, first, false), stream);
-        expect(second.text).to.equal(ANSWER);
+        expect(second.text).to.equal(RESPONSE);
       });
       const { input } = (sent[1]?.json() ?? { input: [] }) as { readonly input: readonly JsonObject[] };
       expect(input.map(({ type }) => type)).to.include.members(['reasoning', 'function_call']);
@@ -266,7 +266,7 @@ describe('E13: the API of OpenAI is chosen by the request and its model', () => 
       for (const model of [...ONLY_RESPONSES, 'o3-deep-research', 'o4-mini-deep-research'])
         for (const stream of STREAMS) {
           const turn = await way.send(rig, way.first(`openai/${model}`, 'high', false), stream);
-          expect(turn.text, model).to.equal(ANSWER);
+          expect(turn.text, model).to.equal(RESPONSE);
         }
     });
 
@@ -278,7 +278,7 @@ describe('E13: the API of OpenAI is chosen by the request and its model', () => 
         });
         const texts: readonly Received[] = stream ? await eventsOf(response) : [await bodyOf(response)];
         const text = texts.flatMap(({ choices }) => choices.map((choice: Received) => choice.text)).join('');
-        expect(text, model).to.equal(ANSWER);
+        expect(text, model).to.equal(RESPONSE);
       }
   });
 

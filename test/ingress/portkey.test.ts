@@ -41,7 +41,7 @@ describe('clients of Portkey', () => {
     });
 
   const REFUSED: readonly (readonly [headers: Readonly<Record<string, string>>, words: RegExp])[] = [
-    [{ 'x-portkey-config': 'pc-nobody' }, /Alias "pc-nobody".*tollgate config import portkey/],
+    [{ 'x-portkey-config': 'pc-missing' }, /Alias "pc-missing".*tollgate config import portkey/],
     [{ 'x-portkey-config': '{oops' }, /name of an alias or a JSON object/],
     [
       { 'x-portkey-config': '{"strategy":{"mode":"conditional"},"targets":[{"provider":"a"},{"provider":"b"}]}' },
@@ -61,7 +61,7 @@ describe('clients of Portkey', () => {
     });
 
   it('rejects an unknown provider, and needs a key of the gateway', async () => {
-    expect((await post({ 'x-portkey-virtual-key': 'nobody' })).status).to.equal(404);
+    expect((await post({ 'x-portkey-virtual-key': 'missing' })).status).to.equal(404);
     const own = await fetch(`${rig.gateway.url}/portkey/v1/models`, {
       headers: { 'x-portkey-api-key': rig.gateway.key },
     });

@@ -5,10 +5,10 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { amazonEvent } from '../support/vendors/amazon-frames.ts';
 import { responsesBody, responsesEvents, responsesText } from '../support/vendors/responses-wire.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   SSE_HEAD,
@@ -54,7 +54,7 @@ const respond: Script = async (wire) => {
   const isResponses = path.includes('/responses');
   if (path.includes('/converse')) {
     const said = { output: { message: { content: [{ text: 'Hello' }] } }, stopReason: 'end_turn', usage: USED };
-    if (!path.includes('stream')) return wire.send(answer(200, said));
+    if (!path.includes('stream')) return wire.send(respondWith(200, said));
     const frames = [
       amazonEvent('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'Hello' } }),
       amazonEvent('messageStop', { stopReason: 'end_turn' }),
@@ -65,13 +65,13 @@ const respond: Script = async (wire) => {
     for (const part of [chunk(Buffer.concat(frames)), LAST_CHUNK]) await wire.send(part);
   } else if (/embed/i.test(path))
     await wire.send(
-      answer(200, {
+      respondWith(200, {
         ...{ data: [{ embedding: [1] }], usage: { prompt_tokens: 1, total_tokens: 1 } },
         ...{ embedding: { values: [1] }, embeddings: [{ values: [1] }] },
       }),
     );
   else if (!path.includes('stream') && !/"stream":true/.test(body.toString()))
-    await wire.send(answer(200, isResponses ? responsesBody(SAID) : wholeBody(form, SAID)));
+    await wire.send(respondWith(200, isResponses ? responsesBody(SAID) : wholeBody(form, SAID)));
   else {
     const text = isResponses ? responsesText(responsesEvents(SAID)) : streamText(form, SAID);
     for (const part of [SSE_HEAD, chunk(text), LAST_CHUNK]) await wire.send(part);
@@ -177,7 +177,7 @@ describe('fields with effects need permission', () => {
     await upstream?.close();
   });
 
-  const ask = async (way: Way, vendor: string, model: string, field: JsonObject) => {
+  const send = async (way: Way, vendor: string, model: string, field: JsonObject) => {
     const seen = upstream.requests.length;
     const response = await gateway.post(way.path(vendor, model), way.body(vendor, model, field), {
       authorization: `Bearer ${key}`,
@@ -194,7 +194,7 @@ describe('fields with effects need permission', () => {
         for (const way of WAYS) {
           if (isModel && way.name === 'extra_body') continue;
           const named = isModel ? String(row.value) : model;
-          const { status, text, sent } = await ask(way, vendor, named, isModel ? {} : { [row.field]: row.value });
+          const { status, text, sent } = await send(way, vendor, named, isModel ? {} : { [row.field]: row.value });
           expect(status, `${way.name}: ${text}`).to.be.oneOf([200, 400, 403, 404]);
           const shows = plain(row.shows ?? `"${row.field}"`);
           const acts = sent.some((bytes) => (isModel ? bytes !== '' : plain(bytes).includes(shows)));
@@ -207,7 +207,7 @@ describe('fields with effects need permission', () => {
     const passed: string[] = [];
     for (const { vendor, rows } of VENDORS)
       for (const row of rows.filter(({ field, effect }) => effect !== 'price' && !OF_OTHER_FORMATS.has(field))) {
-        const { sent } = await ask(PLAIN, 'relay', 'm', { [row.field]: row.value });
+        const { sent } = await send(PLAIN, 'relay', 'm', { [row.field]: row.value });
         if (sent.some((bytes) => plain(bytes).includes(plain(row.shows ?? `"${row.field}"`))))
           passed.push(`${vendor} ${row.field} ${JSON.stringify(row.value)}`);
       }
@@ -228,7 +228,7 @@ describe('fields with effects need permission', () => {
   it('are not in a plain request, which passes on every route, except to the vendor that always searches', async () => {
     for (const { vendor, model } of VENDORS)
       for (const way of WAYS.filter(({ name }) => name !== 'embeddings')) {
-        const { status, text, sent } = await ask(way, vendor, model, {});
+        const { status, text, sent } = await send(way, vendor, model, {});
         const searches = vendor === 'perplexity';
         expect([status, sent.length], `${vendor} ${way.name}: ${text}`).to.deep.equal(searches ? [403, 0] : [200, 1]);
         if (searches) expect(text, way.name).to.include('web_search');

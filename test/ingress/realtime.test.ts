@@ -99,13 +99,13 @@ describe('the realtime websocket', () => {
       { files: { 'tls.crt': certificate.cert, 'tls.key': certificate.key } },
     );
     const call = { name: 'weather', call_id: 'call_1', arguments: '{"city":"Oslo"}' };
-    let asked = 0;
+    let requestCount = 0;
     vendor.onEvent = (event, session) => {
       if (event['type'] !== 'response.create') return respond(event, session);
-      asked += 1;
+      requestCount += 1;
       session.send(
-        ...responseEvents(`resp_${asked}`, {
-          ...(asked === 1 ? { call } : { text: 'Rain.' }),
+        ...responseEvents(`resp_${requestCount}`, {
+          ...(requestCount === 1 ? { call } : { text: 'Rain.' }),
           usage: usageOf({ text_tokens: 10 }, { text_tokens: 5 }),
         }),
       );
@@ -258,13 +258,13 @@ describe('the realtime websocket', () => {
       await client.got('session.created');
       if (typeof event === 'string') client.socket.send(event);
       else client.send(event);
-      const told = await client.got('error');
+      const reported = await client.got('error');
       client.send(CREATE);
       await client.got('response.done');
       const session = await theVendor();
       expect(session.events.map(({ type }) => type)).to.deep.equal(['response.create']);
       client.socket.close();
-      return told['error'] as Event;
+      return reported['error'] as Event;
     };
     const mcp = [{ type: 'mcp', server_label: 'x', server_url: 'https://evil.example' }];
     const image = (image_url: string) => ({
@@ -326,7 +326,7 @@ describe('the realtime websocket', () => {
         'invalid_request',
         'input[0].content[0].image_url',
       ],
-      ['an event that nobody knows', { type: 'output.everything' }, 'invalid_request', 'type'],
+      ['an unknown event', { type: 'output.everything' }, 'invalid_request', 'type'],
       ['a name in another case', { type: 'session.update', session: { Tools: mcp } }, 'invalid_request', 'Tools'],
       [
         'a name that reaches a prototype',
@@ -440,20 +440,23 @@ describe('the realtime websocket', () => {
       const own = await start({ billing: 'enforce' });
       await own.command('accounts', 'credit', 'local', '2');
       const clients = await Promise.all(Array.from({ length: 16 }, () => openRealtime(own)));
-      const asked: [Event, VendorSession][] = [];
-      vendor.onEvent = (event, session) => void asked.push([event, session]);
+      const requests: [Event, VendorSession][] = [];
+      vendor.onEvent = (event, session) => void requests.push([event, session]);
       for (const client of clients) client.send(CREATE);
-      const told = () => clients.flatMap(({ events }) => events.filter(({ type }) => type === 'error'));
-      await until('all have gone to the vendor or were refused', () => asked.length + told().length === clients.length);
-      const codes = new Set(told().map(({ error }) => error.code));
+      const reported = () => clients.flatMap(({ events }) => events.filter(({ type }) => type === 'error'));
+      await until(
+        'all have gone to the vendor or were refused',
+        () => requests.length + reported().length === clients.length,
+      );
+      const codes = new Set(reported().map(({ error }) => error.code));
       expect([...codes]).to.deep.equal(['rate_limited']);
-      const limits = asked.map(([{ response }]) => Number(response.max_output_tokens));
+      const limits = requests.map(([{ response }]) => Number(response.max_output_tokens));
       // Each reserves 4,096 tokens of speech at 64, until less is left.
       expect(limits.filter((limit) => limit === 4096)).to.have.length(7);
       expect(Math.min(...limits)).to.be.at.least(256);
-      for (const [{ response }, session] of asked) {
+      for (const [{ response }, session] of requests) {
         const usage = usageOf({ text_tokens: 1 }, { audio_tokens: response.max_output_tokens });
-        session.send(...responseEvents(`resp_${asked.length}`, { audio: ['AAAA'], usage }));
+        session.send(...responseEvents(`resp_${requests.length}`, { audio: ['AAAA'], usage }));
       }
       const spent = limits.reduce((sum, limit) => sum + 4 + limit * 64, 0);
       await until('they are charged', async () => (await settledBooks(own.url, own.key)).spent === spent);
@@ -710,21 +713,21 @@ describe('the realtime websocket', () => {
     it('also while an update that enables it is pending', async () => {
       const own = await start({}, { prices: WHISPER });
       transcribe(undefined, false);
-      const answers: (() => void)[] = [];
+      const responses: (() => void)[] = [];
       vendor.onEvent = (event, session) => {
-        if (event['type'] === 'session.update') answers.push(() => respond(event, session));
+        if (event['type'] === 'session.update') responses.push(() => respond(event, session));
       };
       const client = await openRealtime(own);
       client.send(update(null));
       client.send(update({ model: 'whisper-1' }));
-      await until('both have come', () => answers.length === 2);
-      answers[0]?.();
+      await until('both have come', () => responses.length === 2);
+      responses[0]?.();
       await client.got('session.updated');
       client.send(append('AAAA'));
       const session = await theVendor();
       await until('the sound has come', () => heard(session).length === 1);
       expect((await readBooks(own.url, own.key)).held).to.equal(60_000);
-      answers[1]?.();
+      responses[1]?.();
       await client.got('session.updated', 2);
       client.socket.close();
       expect(await settledBooks(own.url, own.key)).to.include({ spent: 0, held: 0 });
@@ -946,7 +949,7 @@ describe('the realtime websocket', () => {
       const client = await openRealtime(own, { model: 'voice' });
       client.send(CREATE);
       await client.got('response.done');
-      expect(proxy.asked.map(({ address }) => address)).to.deep.equal(['vendor.example:80']);
+      expect(proxy.requests.map(({ address }) => address)).to.deep.equal(['vendor.example:80']);
       expect((await theVendor()).headers.authorization).to.equal('Bearer sk-2');
       client.socket.close();
       expect((await settledBooks(own.url, own.key)).spent).to.equal(640);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { askResponse, gistOf } from '../support/clients/responses-client.ts';
+import { createResponse, gistOf } from '../support/clients/responses-client.ts';
 import { readEvents } from '../support/formats/responses-dialect.ts';
 import { CUT, type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import {
@@ -9,7 +9,12 @@ import {
   sendEvents,
   sendResponses,
 } from '../support/vendors/responses-wire.ts';
-import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import {
+  heldSse,
+  respondWith,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
 
 /** Requests passed through by core to vendors with the caller's format. */
 
@@ -37,7 +42,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
         prompt_cache_key: 'k',
         text: { format: { type: 'text' } },
       };
-      const { headers, response } = await askResponse(rig, body);
+      const { headers, response } = await createResponse(rig, body);
       expect(headers.get('x-tollgate-lane')).to.equal('native');
       expect(response).to.deep.include({ id: 'resp_vendor', novelty: { a: 1 }, status: 'completed' });
       expect(response.output[0]).to.deep.equal(items[0]);
@@ -51,7 +56,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
     it(`requests no prompt cache lifetime without a published price, ${stream ? 'streamed' : 'not streamed'}`, async () => {
       const sentFor = async (prompt_cache_options: object) => {
         rig.script('openai', sendResponses(HELLO));
-        const { headers } = await askResponse(rig, { model: MODEL, stream, prompt_cache_options });
+        const { headers } = await createResponse(rig, { model: MODEL, stream, prompt_cache_options });
         return [rig.lastBody('openai')['prompt_cache_options'], headers.get('x-tollgate-dropped')];
       };
       expect(await sentFor({ mode: 'explicit', ttl: '30m' })).to.deep.equal([{ mode: 'explicit', ttl: '30m' }, null]);
@@ -64,7 +69,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
 
   it('passes on the betas that a caller names, except that of the websocket', async () => {
     rig.script('openai', sendResponses(HELLO));
-    await askResponse(
+    await createResponse(
       rig,
       { model: MODEL },
       { 'openai-beta': 'responses_websockets=2026-02-06, thing=v1', 'openai-organization': 'org' },
@@ -76,8 +81,8 @@ describe('POST /v1/responses to a vendor that supports it', () => {
   it('G44: returns arguments that are only in a done event', async () => {
     const said: SaidNatively = { pieces: [{ call: 'lookup', id: 'call_one', arguments: '{"q":1}' }] };
     rig.script('openai', sendEvents(responsesEvents(said).filter(({ type }) => !String(type).endsWith('.delta'))));
-    const answered = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
-    expect(await answered.text()).to.include('"arguments":"{\\"q\\":1}"');
+    const response = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
+    expect(await response.text()).to.include('"arguments":"{\\"q\\":1}"');
   });
 
   it('G38: reports a failure in the vendor’s stream as one failure of its own', async () => {
@@ -86,9 +91,9 @@ describe('POST /v1/responses to a vendor that supports it', () => {
     const delta = { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hel' };
     const { script, finish } = heldSse(delta, { type: 'error', ...error }, failed);
     rig.script('openai', script);
-    const answered = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
+    const response = await rig.gateway.post('/v1/responses', { model: MODEL, input: 'Hi', stream: true });
     finish();
-    const events = readEvents(await answered.text());
+    const events = readEvents(await response.text());
     expect(events.map(({ type }) => type)).to.deep.equal([delta.type, 'response.created', 'error', failed.type]);
     expect(events.at(-1)?.['response']).to.have.nested.property('error.code', 'server_error');
     expect(JSON.stringify(events)).not.to.include('secretsecret');
@@ -96,8 +101,8 @@ describe('POST /v1/responses to a vendor that supports it', () => {
 
   it('reports errors of the vendor before its stream in OpenAI’s format', async () => {
     const error = { message: 'Bad thing.', type: 'invalid_request_error', code: 'bad', param: 'text' };
-    rig.script('openai', answer(400, { error }));
-    const { status, response } = await askResponse(rig, { model: MODEL, stream: true });
+    rig.script('openai', respondWith(400, { error }));
+    const { status, response } = await createResponse(rig, { model: MODEL, stream: true });
     expect(status).to.equal(400);
     expect(response['error']).to.include({ code: 'invalid_request', param: 'text' });
   });
@@ -108,7 +113,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
       [{ input }, 'input[0].content[0].file_id'],
       [{ conversation: 'conv_1' }, 'conversation'],
     ] as const) {
-      const { status, response } = await askResponse(rig, { model: MODEL, ...body });
+      const { status, response } = await createResponse(rig, { model: MODEL, ...body });
       expect([status, (response['error'] as { param: string }).param]).to.deep.equal([400, param]);
     }
   });
@@ -133,7 +138,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
       ],
       [[{ type: 'novelty', deep: [{ tool: mcp }] }], 403, 'input[1].deep[0].tool.server_url'],
     ] as const) {
-      const { status: got, response } = await askResponse(rig, { model: MODEL, input: [hello, ...items] });
+      const { status: got, response } = await createResponse(rig, { model: MODEL, input: [hello, ...items] });
       expect([got, (response['error'] as { param: string }).param]).to.deep.equal([status, param]);
     }
   });
@@ -145,7 +150,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
     const tools = [{ type: 'namespace', name: 'crm', description: 'd', tools: [own, mcp] }];
     rig.script('openai', sendResponses(HELLO));
     const input = [{ role: 'user', content: 'Hi' }, found];
-    const { status, headers } = await askResponse(rig, { model: MODEL, input, tools });
+    const { status, headers } = await createResponse(rig, { model: MODEL, input, tools });
     expect([status, headers.get('x-tollgate-lane')]).to.deep.equal([200, 'native']);
     expect(headers.get('x-tollgate-dropped')).to.include('tools.mcp');
     expect(JSON.stringify(rig.lastBody('openai')))
@@ -159,7 +164,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
     const provider = { plugin: 'openai', apiKey: 'k', baseUrl: `${own.url}/v1`, models: ['*'], native: false };
     const other = await startIngressRig({ providers: { plain: provider } });
     own.script(
-      answer(200, {
+      respondWith(200, {
         id: 'x',
         object: 'chat.completion',
         created: 1,
@@ -168,7 +173,7 @@ describe('POST /v1/responses to a vendor that supports it', () => {
       }),
     );
     try {
-      const { headers, status } = await askResponse(other, { model: 'plain/gpt-5' });
+      const { headers, status } = await createResponse(other, { model: 'plain/gpt-5' });
       expect([status, headers.get('x-tollgate-lane')]).to.deep.equal([200, 'translated']);
       expect(own.requests[0]?.path).to.equal('/v1/chat/completions');
     } finally {
@@ -204,12 +209,12 @@ describe('reasoning encrypted by a vendor', () => {
     it(`G47: is sent back to the deployment that created it, in any order of targets (${stream ? 'streamed' : 'whole'})`, async () => {
       east.script(sendResponses(HELLO));
       west.script(sendResponses(said));
-      const first = await askResponse(rig, { model: 'west/gpt-5', include, stream });
+      const first = await createResponse(rig, { model: 'west/gpt-5', include, stream });
       const [thought] = first.response.output;
       expect(thought?.['encrypted_content']).to.match(/^tg1\.west\./);
       const input = [{ role: 'user', content: 'Hi' }, ...first.response.output, { role: 'user', content: 'More' }];
       const before = east.requests.length;
-      const second = await askResponse(rig, { model: 'smart', input, include, stream });
+      const second = await createResponse(rig, { model: 'smart', input, include, stream });
       expect(second.status).to.equal(200);
       expect(east.requests.length).to.equal(before);
       const sent = west.requests.at(-1)?.json() as { input: Record<string, unknown>[] };
@@ -219,15 +224,15 @@ describe('reasoning encrypted by a vendor', () => {
   for (const stream of [false, true])
     it(`a referenced response continues at its target, while that is healthy (${stream ? 'streamed' : 'whole'})`, async () => {
       for (const vendor of [east, west]) vendor.script(sendResponses(HELLO));
-      const { response } = await askResponse(rig, { model: 'west/gpt-5', input: 'One', stream });
-      const asked = { model: 'smart', previous_response_id: response.id, input: 'Two', stream };
+      const { response } = await createResponse(rig, { model: 'west/gpt-5', input: 'One', stream });
+      const request = { model: 'smart', previous_response_id: response.id, input: 'Two', stream };
       const before = { east: east.requests.length, west: west.requests.length };
-      expect((await askResponse(rig, asked)).status).to.equal(200);
+      expect((await createResponse(rig, request)).status).to.equal(200);
       expect(east.requests.length - before.east, 'the first of the alias').to.equal(0);
       expect(west.requests.length - before.west).to.equal(1);
       if (!stream) return;
-      west.script(answer(429, { error: { message: 'later' } }, { 'retry-after': '60' }));
-      for (const by of ['tried', 'left alone']) expect((await askResponse(rig, asked)).status, by).to.equal(200);
+      west.script(respondWith(429, { error: { message: 'later' } }, { 'retry-after': '60' }));
+      for (const by of ['tried', 'skipped']) expect((await createResponse(rig, request)).status, by).to.equal(200);
       expect(east.requests.length - before.east).to.equal(2);
       expect(west.requests.length - before.west).to.equal(2);
     });
@@ -235,9 +240,9 @@ describe('reasoning encrypted by a vendor', () => {
   it('is dropped for a deployment that cannot read it, and reported', async () => {
     west.script(sendResponses(said));
     east.script(sendResponses(HELLO));
-    const { response } = await askResponse(rig, { model: 'west/gpt-5', include });
+    const { response } = await createResponse(rig, { model: 'west/gpt-5', include });
     const input = [...response.output, { role: 'user', content: 'More' }];
-    const { headers } = await askResponse(rig, { model: 'east/gpt-5', input });
+    const { headers } = await createResponse(rig, { model: 'east/gpt-5', input });
     expect(JSON.stringify(east.requests.at(-1)?.json())).not.to.include('secret');
     expect(headers.get('x-tollgate-dropped')).to.include('reasoning');
   });
@@ -251,26 +256,26 @@ describe('continued responses', () => {
         const model = MODEL_OF[wire];
         for (const stream of [false, true]) {
           sayAnywhere(rig, wire, HELLO);
-          const { response } = await askResponse(rig, { model, input: 'One', stream });
+          const { response } = await createResponse(rig, { model, input: 'One', stream });
           const input = [{ role: 'user', content: 'Two' }];
-          const named = await askResponse(rig, { model, previous_response_id: response.id, input, stream });
+          const named = await createResponse(rig, { model, previous_response_id: response.id, input, stream });
           expect(named.status).to.equal(200);
           expect(named.response['previous_response_id']).to.equal(response.id);
           expect(JSON.stringify(rig.lastBody(wire)))
             .to.match(/One.*Hello.*Two/)
             .and.not.to.include(response.id);
           const reference = { type: 'item_reference', id: response.output[0]?.['id'] };
-          await askResponse(rig, { model, input: [{ role: 'user', content: 'One' }, reference, ...input], stream });
+          await createResponse(rig, { model, input: [{ role: 'user', content: 'One' }, reference, ...input], stream });
           expect(JSON.stringify(rig.lastBody(wire)))
             .to.match(/One.*Hello.*Two/)
             .and.not.to.include('item_reference');
         }
-        const gone = await askResponse(rig, { model, previous_response_id: 'resp_nobody', stream: true });
+        const gone = await createResponse(rig, { model, previous_response_id: 'resp_missing', stream: true });
         expect([gone.status, gone.response['error']]).to.have.deep.nested.property(
           '1.code',
           'previous_response_not_found',
         );
-        expect((await rig.gateway.get('/v1/responses/resp_nobody')).status).to.equal(404);
+        expect((await rig.gateway.get('/v1/responses/resp_missing')).status).to.equal(404);
       } finally {
         await rig.stop();
       }
@@ -280,7 +285,7 @@ describe('continued responses', () => {
     const rig = await startIngressRig({ dialects: { responses: { store: 'on', retention: '24h' } } });
     try {
       sayAnywhere(rig, 'mistral', HELLO);
-      const { response } = await askResponse(rig, { model: MODEL_OF.mistral });
+      const { response } = await createResponse(rig, { model: MODEL_OF.mistral });
       const openai = rig.gateway.openai();
       const kept = await openai.responses.retrieve(response.id);
       expect(gistOf(kept as never)).to.deep.equal(gistOf(response));
@@ -326,7 +331,7 @@ describe('continued responses', () => {
   it('are refused if storage is disabled, with the setting', async () => {
     const rig = await startIngressRig({ dialects: { responses: { store: 'off' } } });
     try {
-      const { status, text } = await askResponse(rig, { model: 'echo/echo', previous_response_id: 'resp_1' });
+      const { status, text } = await createResponse(rig, { model: 'echo/echo', previous_response_id: 'resp_1' });
       expect(status).to.equal(400);
       expect(text).to.include('store: short');
     } finally {

@@ -34,18 +34,18 @@ describe('GET /v1/responses as a websocket', () => {
     });
 
   it('continues an unstored response: the vendor gets the complete conversation', async () => {
-    const ask = { model: MODEL_OF.deepseek, store: false };
+    const request = { model: MODEL_OF.deepseek, store: false };
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
-    const first = responseOf(await client.create({ ...ask, input: [user('Which colour?')] }));
+    const first = responseOf(await client.create({ ...request, input: [user('Which colour?')] }));
     sayAnywhere(rig, 'deepseek', { pieces: [{ call: 'paint', id: 'call_1', arguments: '{}' }] });
     const tools = [{ type: 'function', name: 'paint', parameters: { type: 'object', properties: {} } }];
     const second = responseOf(
-      await client.create({ ...ask, tools, input: [user('Paint it.')], previous_response_id: first.id }),
+      await client.create({ ...request, tools, input: [user('Paint it.')], previous_response_id: first.id }),
     );
     expect(second['previous_response_id']).to.equal(first.id);
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Done.' }] });
     const output = { type: 'function_call_output', call_id: 'call_1', output: 'painted' };
-    await client.create({ ...ask, tools, input: [output], previous_response_id: second.id });
+    await client.create({ ...request, tools, input: [output], previous_response_id: second.id });
     const { messages } = rig.lastBody<{ messages: { role: string; content: unknown }[] }>('deepseek');
     expect(messages.map(({ role }) => role)).to.deep.equal(['user', 'assistant', 'user', 'assistant', 'tool']);
     expect(messages.at(-1)).to.include({ content: 'painted' });
@@ -53,10 +53,10 @@ describe('GET /v1/responses as a websocket', () => {
 
   it('does not show the responses of one websocket to another one', async () => {
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
-    const ask = { model: MODEL_OF.deepseek, store: false, input: 'Hi' };
-    const { id } = responseOf(await client.create(ask));
+    const request = { model: MODEL_OF.deepseek, store: false, input: 'Hi' };
+    const { id } = responseOf(await client.create(request));
     const other = await openResponses(rig.gateway);
-    const [error] = await other.create({ ...ask, previous_response_id: id });
+    const [error] = await other.create({ ...request, previous_response_id: id });
     expect(error).to.deep.include({ type: 'error', status: 400 });
     expect(error).to.have.nested.property('error.code', 'previous_response_not_found');
     other.socket.close();
@@ -76,13 +76,13 @@ describe('GET /v1/responses as a websocket', () => {
   });
 
   it('forgets the conversation of a failed turn, so that the client sends everything', async () => {
-    const ask = { model: MODEL_OF.deepseek, store: false, input: 'Hi' };
+    const request = { model: MODEL_OF.deepseek, store: false, input: 'Hi' };
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
-    const { id } = responseOf(await client.create(ask));
-    const [refused] = await client.create({ ...ask, temperature: 'hot', previous_response_id: id });
+    const { id } = responseOf(await client.create(request));
+    const [refused] = await client.create({ ...request, temperature: 'hot', previous_response_id: id });
     expect(refused).to.deep.include({ type: 'error', status: 400 });
     expect(refused).to.have.nested.property('error.param', 'temperature');
-    const [gone] = await client.create({ ...ask, previous_response_id: id });
+    const [gone] = await client.create({ ...request, previous_response_id: id });
     expect(gone).to.have.nested.property('error.code', 'previous_response_not_found');
   });
 
@@ -95,7 +95,7 @@ describe('GET /v1/responses as a websocket', () => {
   });
 
   it('reports an unknown model with the status that Codex needs, and stays open', async () => {
-    const [error] = await client.create({ model: 'nobody/nothing', input: 'Hi' });
+    const [error] = await client.create({ model: 'missing/nothing', input: 'Hi' });
     expect(error).to.deep.include({ type: 'error', status: 404 });
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Yes.' }] });
     const events = await client.create({ model: MODEL_OF.deepseek, input: 'Hi' });
@@ -104,11 +104,11 @@ describe('GET /v1/responses as a websocket', () => {
 
   it('calls no vendor for generate: false, and continues from it', async () => {
     const before = rig.sent('deepseek').length;
-    const ask = { model: MODEL_OF.deepseek, store: false };
-    const warm = responseOf(await client.create({ ...ask, input: [user('Be ready.')], generate: false }));
+    const request = { model: MODEL_OF.deepseek, store: false };
+    const warm = responseOf(await client.create({ ...request, input: [user('Be ready.')], generate: false }));
     expect(rig.sent('deepseek')).to.have.length(before);
     sayAnywhere(rig, 'deepseek', { pieces: [{ text: 'Red.' }] });
-    await client.create({ ...ask, input: [user('Now.')], previous_response_id: warm.id });
+    await client.create({ ...request, input: [user('Now.')], previous_response_id: warm.id });
     const { messages } = rig.lastBody<{ messages: object[] }>('deepseek');
     expect(messages).to.have.length(2);
   });

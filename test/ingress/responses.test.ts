@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { askResponse } from '../support/clients/responses-client.ts';
+import { createResponse } from '../support/clients/responses-client.ts';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 
@@ -34,7 +34,7 @@ describe('POST /v1/responses', () => {
       { type: 'custom_tool_call_output', call_id: 'call_two', output: 'patched' },
     ];
     sayAnywhere(rig, 'mistral', { pieces: [{ text: 'Done' }] });
-    const { status } = await askResponse(rig, {
+    const { status } = await createResponse(rig, {
       model: MODEL_OF.mistral,
       instructions: 'Be brief.',
       input,
@@ -47,6 +47,8 @@ describe('POST /v1/responses', () => {
     expect([one?.function.name, two?.function.name]).to.deep.equal(['lookup', 'apply_patch']);
     expect(JSON.parse(two?.function.arguments ?? '')).to.deep.equal({ input: INPUT });
     sayAnywhere(rig, 'anthropic', { pieces: [{ text: 'Done' }] });
-    expect((await askResponse(rig, { model: MODEL_OF.anthropic, input, tools: [LOOKUP, PATCH] })).status).to.equal(200);
+    expect((await createResponse(rig, { model: MODEL_OF.anthropic, input, tools: [LOOKUP, PATCH] })).status).to.equal(
+      200,
+    );
   });
 });

@@ -1,7 +1,13 @@
 import { expect } from 'chai';
-import { type IngressRig, MODEL_OF, type Said, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import {
+  type IngressRig,
+  MODEL_OF,
+  type ScriptedOutput,
+  startIngressRig,
+  WIRES,
+} from '../support/gateways/ingress-rig.ts';
 
-const SAID: Said = {
+const SAID: ScriptedOutput = {
   pieces: [
     { reasoning: 'Hm, so.' },
     { text: 'Looking é.' },

@@ -6,7 +6,7 @@ import transcription from '../../plugins/operations/transcription.ts';
 import { testOperation } from '../conformance/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
-  answer,
+  respondWith,
   type Script,
   type ScriptedUpstream,
   sse,
@@ -64,7 +64,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
   let openai: OpenAI;
-  let script: Script | Uint8Array = answer(200, VERBOSE);
+  let script: Script | Uint8Array = respondWith(200, VERBOSE);
 
   before(async () => {
     vendor = await startScriptedUpstream((wire) => (typeof script === 'function' ? script(wire) : wire.send(script)));
@@ -104,7 +104,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   const file = new Blob([Buffer.alloc(4000, 7)], { type: 'audio/mpeg' });
 
   it('E73: OpenAI’s SDK gets JSON, and the vendor’s duration, which is requested, is charged', async () => {
-    script = answer(200, VERBOSE);
+    script = respondWith(200, VERBOSE);
     const { data, response } = await openai.audio.transcriptions
       .create({ model: 'openai/whisper-1', file: await sound(), language: 'en', temperature: 0.2 })
       .withResponse();
@@ -125,7 +125,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   });
 
   it('E73: text, subtitles and JSON with times are derived from the vendor’s response', async () => {
-    script = answer(200, VERBOSE);
+    script = respondWith(200, VERBOSE);
     const model = 'ears';
     const create = async (response_format: 'text' | 'srt' | 'vtt' | 'verbose_json') =>
       openai.audio.transcriptions.create({ model, file: await sound(), response_format });
@@ -138,7 +138,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   });
 
   it('E73: models that count tokens get a JSON request, and are charged by tokens', async () => {
-    script = answer(200, TOKENS);
+    script = respondWith(200, TOKENS);
     const { data, response } = await openai.audio.transcriptions
       .create({ model: 'openai/gpt-4o-transcribe', file: await sound(), include: ['logprobs'] })
       .withResponse();
@@ -163,7 +163,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     const line = () =>
       gateway.logs.findLast(({ msg, model: named }) => msg === 'request' && named === 'gpt-4o-transcribe');
     await eventually(async () => expect(line()).to.include({ cost_usd: '0.000485' }));
-    script = answer(200, VERBOSE);
+    script = respondWith(200, VERBOSE);
     const whole: string[] = [];
     for await (const event of await openai.audio.transcriptions.create({
       model: 'ears',
@@ -181,12 +181,12 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     const said = { model: 'voxtral-mini-latest', text: 'Imagine it.', language: null, usage };
     const model = 'mistral/voxtral-mini-latest';
     const fieldsOf = async () => (await arrived()).fields.filter(([name]) => name !== 'model');
-    script = answer(200, said);
+    script = respondWith(200, said);
     const whole = await post({ model, file, language: 'en', prompt: 'Ideas' });
     expect(await whole.json()).to.deep.equal({ ...said, language: 'en' });
     expect(whole.headers.get('x-tollgate-dropped')).to.equal('prompt');
     expect(await fieldsOf()).to.deep.equal([['language', 'en']]);
-    script = answer(200, { ...said, segments: [segment] });
+    script = respondWith(200, { ...said, segments: [segment] });
     const times = await post({ model, file, response_format: 'srt' });
     expect(await times.text()).to.equal('1\n00:00:00,000 --> 00:00:01,500\nImagine it.\n\n');
     expect(await fieldsOf()).to.deep.equal([['timestamp_granularities', 'segment']]);
@@ -210,7 +210,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
 
   for (const model of ['groq/whisper-large-v3', 'together/openai/whisper-large-v3'])
     it(`E73: ${model}, which does not stream, responds with JSON, and the caller gets events`, async () => {
-      script = answer(200, VERBOSE);
+      script = respondWith(200, VERBOSE);
       const response = await post({ model, file, stream: 'true', chunking_strategy: 'auto' });
       expect(response.headers.get('x-tollgate-dropped')).to.equal('chunking_strategy');
       expect(await response.text()).to.match(/transcript\.text\.delta[\s\S]*transcript\.text\.done/);
@@ -221,8 +221,8 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     });
 
   it('E73: Groq charges ten seconds at least, which is reported to the caller', async () => {
-    const { usage: _, ...untold } = VERBOSE;
-    script = answer(200, untold);
+    const { usage: _, ...unreported } = VERBOSE;
+    script = respondWith(200, unreported);
     const short = await post({ model: 'groq/whisper-large-v3', file });
     expect(await short.json()).to.deep.include({ text: VERBOSE.text, usage: { type: 'duration', seconds: 10 } });
     expect(short.headers.get('x-tollgate-cost-usd'), '0.111 an hour, of ten seconds at least').to.match(/^0\.00030833/);
@@ -241,7 +241,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   });
 
   it('E73: translations have their own route, on both surfaces', async () => {
-    script = answer(200, VERBOSE);
+    script = respondWith(200, VERBOSE);
     const said = await openai.audio.translations.create({ model: 'ears', file: await sound() });
     expect(said.text).to.equal(VERBOSE.text);
     expect(vendor.requests.at(-1)?.path).to.equal('/v1/audio/translations');
@@ -269,7 +269,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   });
 
   it('E73: the vendor’s error about an invalid file reaches the caller', async () => {
-    script = answer(400, {
+    script = respondWith(400, {
       error: {
         message: 'Invalid file format. Supported formats: flac, mp3',
         type: 'invalid_request_error',

@@ -5,9 +5,9 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { responsesBody, responsesEvents, responsesText } from '../support/vendors/responses-wire.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -152,9 +152,9 @@ describe('effects that a caller can trigger at a vendor', () => {
       const streams = path.includes('stream') || /"stream":true/.test(body.toString());
       const form = path.includes('/messages') ? 'anthropic' : path.includes('generateContent') ? 'gemini' : 'openai';
       if (path.includes('/embeddings'))
-        await wire.send(answer(200, { data: [{ embedding: [1] }], usage: { prompt_tokens: 1, total_tokens: 1 } }));
+        await wire.send(respondWith(200, { data: [{ embedding: [1] }], usage: { prompt_tokens: 1, total_tokens: 1 } }));
       else if (!streams)
-        await wire.send(answer(200, path.includes('/responses') ? responsesBody(said) : wholeBody(form, said)));
+        await wire.send(respondWith(200, path.includes('/responses') ? responsesBody(said) : wholeBody(form, said)));
       else {
         await wire.send(SSE_HEAD);
         await wire.send(
@@ -187,7 +187,7 @@ describe('effects that a caller can trigger at a vendor', () => {
     return made.api_key;
   }
 
-  async function ask(path: string, body: JsonObject, key: string) {
+  async function send(path: string, body: JsonObject, key: string) {
     const before = upstream.requests.length;
     const response = await gateway.post(path, body, { authorization: `Bearer ${key}` });
     const sent = upstream.requests.slice(before).map(({ body: bytes }) => bytes.toString());
@@ -204,7 +204,7 @@ describe('effects that a caller can trigger at a vendor', () => {
     for (const stream of [false, true])
       it(`${needs ? `needs serverTools ${needs}` : 'is not sent'} (E1): ${model} ${words(field)} (${source}${stream ? ', streamed' : ''})`, async () => {
         const body = { ...MESSAGES, model, ...field, ...(stream && { stream }) };
-        const plain = await ask('/v1/chat/completions', body, await keyWith());
+        const plain = await send('/v1/chat/completions', body, await keyWith());
         const [name = ''] = Object.keys(field);
         if (!needs) {
           expect(plain.sent.join(), 'the vendor').to.not.include(`"${name}"`);
@@ -213,7 +213,7 @@ describe('effects that a caller can trigger at a vendor', () => {
         }
         expect([plain.status, plain.sent], plain.text).to.deep.equal([403, []]);
         expect(plain.text).to.include('permission_denied').and.include('serverTools');
-        const allowed = await ask('/v1/chat/completions', body, await keyWith('--server-tools', needs));
+        const allowed = await send('/v1/chat/completions', body, await keyWith('--server-tools', needs));
         expect(allowed.status, allowed.text).to.equal(200);
         expect(allowed.sent.join()).to.include(field['tools'] ? '"tools"' : words(field));
       });
@@ -226,11 +226,11 @@ describe('effects that a caller can trigger at a vendor', () => {
         : path.startsWith('/v1beta')
           ? { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }
           : {};
-      const plain = await ask(path, { ...rest, ...body }, await keyWith());
-      const isLeftOut = plain.status === 200 && /x-tollgate|mcp/.test(plain.headers.get('x-tollgate-dropped') ?? '');
-      if (isLeftOut) expect(plain.sent.join()).to.not.include('server_url');
+      const plain = await send(path, { ...rest, ...body }, await keyWith());
+      const isOmitted = plain.status === 200 && /x-tollgate|mcp/.test(plain.headers.get('x-tollgate-dropped') ?? '');
+      if (isOmitted) expect(plain.sent.join()).to.not.include('server_url');
       else expect([plain.status, plain.sent], plain.text).to.deep.equal([403, []]);
-      const allowed = await ask(path, { ...rest, ...body }, await keyWith('--server-tools', needs));
+      const allowed = await send(path, { ...rest, ...body }, await keyWith('--server-tools', needs));
       expect([allowed.status, allowed.sent.length], allowed.text).to.deep.equal([200, 1]);
     });
 
@@ -252,14 +252,14 @@ describe('effects that a caller can trigger at a vendor', () => {
     );
     const body = { model: 'anthropic/claude-haiku-4-5', max_tokens: 20, ...MESSAGES };
     for (const fallbacks of ['default', [{ model: 'claude-opus-5' }], ['claude-opus-5']]) {
-      const refused = await ask('/v1/messages', { ...body, fallbacks }, listed);
+      const refused = await send('/v1/messages', { ...body, fallbacks }, listed);
       expect([refused.status, refused.sent], JSON.stringify(fallbacks)).to.deep.equal([403, []]);
     }
-    expect((await ask('/v1/messages', { ...body, fallbacks: 'default' }, await keyWith())).status).to.equal(200);
+    expect((await send('/v1/messages', { ...body, fallbacks: 'default' }, await keyWith())).status).to.equal(200);
     const relayed = { ...MESSAGES, model: 'relay/m', models: ['relay-dear'] };
-    expect((await ask('/v1/chat/completions', relayed, listed)).status).to.equal(403);
+    expect((await send('/v1/chat/completions', relayed, listed)).status).to.equal(403);
     const preset = { ...MESSAGES, model: 'openrouter/openai/gpt-4o', preset: 'mine' };
-    expect((await ask('/v1/chat/completions', preset, listed)).status).to.equal(403);
+    expect((await send('/v1/chat/completions', preset, listed)).status).to.equal(403);
   });
 
   it('are unlimited for free plugins and the caller’s own tools', async () => {
@@ -273,7 +273,7 @@ describe('effects that a caller can trigger at a vendor', () => {
       provider: { sort: 'price' },
       top_k: 3,
     };
-    const { status, sent } = await ask('/v1/chat/completions', body, await keyWith());
+    const { status, sent } = await send('/v1/chat/completions', body, await keyWith());
     expect(status).to.equal(200);
     expect(JSON.parse(sent[0] ?? '')).to.deep.include({ plugins, provider: { sort: 'price' }, top_k: 3 });
   });

@@ -59,7 +59,7 @@ describe('features of one API of a vendor combined with features of another', ()
     await vendor?.close();
   });
 
-  const ask = async (provider: string, body: JsonObject, field: JsonObject, stream: boolean) => {
+  const send = async (provider: string, body: JsonObject, field: JsonObject, stream: boolean) => {
     const seen = vendor.requests.length;
     const response = await gateway.post('/v1/chat/completions', {
       ...{ messages: [{ role: 'user', content: 'Hi' }], ...body, ...field, stream },
@@ -76,7 +76,7 @@ describe('features of one API of a vendor combined with features of another', ()
       for (const field of CONDITIONS)
         it(`are refused for a condition (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
           for (const stream of [false, true]) {
-            const { status, text, sent } = await ask(provider, body, field, stream);
+            const { status, text, sent } = await send(provider, body, field, stream);
             expect([status, sent.length], text).to.deep.equal([400, 0]);
             expect(Object.keys(field).some((name) => text.includes(name))).to.equal(true);
           }
@@ -84,7 +84,7 @@ describe('features of one API of a vendor combined with features of another', ()
       for (const field of provider === 'xai' ? WISHES : [...WISHES, BIAS])
         it(`are dropped and reported for a preference (E13): ${what} at ${provider}, with ${namesOf(field)}`, async () => {
           for (const stream of [false, true]) {
-            const { status, text, dropped, sent } = await ask(provider, body, field, stream);
+            const { status, text, dropped, sent } = await send(provider, body, field, stream);
             expect([status, sent.length], text).to.deep.equal([200, 1]);
             expect(sent[0]?.path).to.match(/\/responses$/);
             for (const name of Object.keys(field)) {

@@ -85,8 +85,8 @@ describe('deploy/grafana/dashboard.json', () => {
       .then(() => gateway.get('/metrics'))
       .then((response) => response.text())
       .finally(() => gateway.stop());
-    const asked = shown.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => namesIn(expr).metrics));
-    for (const name of asked) expect(text).to.include(`# TYPE ${name} `);
+    const requests = shown.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => namesIn(expr).metrics));
+    for (const name of requests) expect(text).to.include(`# TYPE ${name} `);
   });
 });
 

@@ -7,7 +7,7 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 2;
+const MOST_CLAUSES = 1;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
@@ -16,11 +16,7 @@ const PLAIN: readonly string[] = [
   'cli',
   'config',
   'contract',
-  'core/app.ts',
-  'core/gateway.ts',
-  'core/http',
-  'core/logger.ts',
-  'core/plugins',
+  'core',
   'egress',
   'models',
   'openapi',
@@ -63,7 +59,7 @@ const PLAIN: readonly string[] = [
   'test/docs/',
   'test/egress/',
   'test/exchanges/',
-  'test/faults/',
+  'test/failures/',
   'test/fixtures/',
   'test/ingress/',
   'test/meta/',

@@ -220,7 +220,7 @@ describe('the Helm chart', () => {
     expect(validate(defaults), JSON.stringify(validate.errors)).to.equal(true);
   });
 
-  for (const [title, more, told] of [
+  for (const [title, more, reported] of [
     [
       'several gateways on a store of one pod',
       { config: { ...(defaults['config'] as object), store: 'sqlite:./data' } },
@@ -229,7 +229,7 @@ describe('the Helm chart', () => {
     ['no secret', { existingSecrets: [] }, /existingSecrets needs/],
   ] as const)
     it(`refuses ${title}`, () => {
-      expect(() => render({ ...SECRETS, ...more })).to.throw(told);
+      expect(() => render({ ...SECRETS, ...more })).to.throw(reported);
     });
 
   for (const [title, more] of [

@@ -13,7 +13,7 @@ import { adviseOn, makeClient } from '../../plugins/stores/redis/connection.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { findProgram, freePort, startServer } from '../support/processes/server-process.ts';
-import { askRedis, REDIS_SERVER } from '../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis } from '../support/stores/redis-server.ts';
 
 // Docker, systemd and the proxies do not run here. Their files are compared with each other and with the gateway.
 
@@ -156,7 +156,7 @@ describe('deploy/compose', () => {
         () => ({
           program: REDIS_SERVER ?? '',
           args: [...args, '--port', String(port), '--bind', '127.0.0.1', '--dir', folder],
-          isReady: async () => (await askRedis(port, 'PING')).startsWith('-NOAUTH'),
+          isReady: async () => (await sendToRedis(port, 'PING')).startsWith('-NOAUTH'),
         }),
         () => undefined,
       );
@@ -210,10 +210,10 @@ describe('deploy/systemd', () => {
   (analyze === undefined ? it.skip : it)('is a unit that systemd-analyze verifies and rates as well protected', () => {
     const folder = makeFolder({ 'tollgate.service': unit.replaceAll('/usr/local/bin/tollgate', '/bin/true') });
     const file = path.join(folder, 'tollgate.service');
-    const ask = (...words: readonly string[]): string =>
+    const curl = (...words: readonly string[]): string =>
       execFileSync(analyze ?? '', words, { encoding: 'utf8', stdio: 'pipe' });
-    expect(ask('verify', file)).to.equal('');
-    expect(ask('security', '--offline=yes', '--threshold=20', file)).to.include('OK');
+    expect(curl('verify', file)).to.equal('');
+    expect(curl('security', '--offline=yes', '--threshold=20', file)).to.include('OK');
   });
 });
 

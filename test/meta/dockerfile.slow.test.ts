@@ -10,7 +10,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { findProgram, freePort } from '../support/processes/server-process.ts';
 import { startTunnelProxy } from '../support/processes/tunnel-proxy.ts';
-import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 // Docker does not run here: the test runs the steps of deploy/Dockerfile in folders that represent its stages, and
@@ -156,7 +156,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
         ...{ content: [{ type: 'text', text: 'hello from far away' }], stop_sequence: null },
         usage: { input_tokens: 3, output_tokens: 4 },
       };
-      const vendor = await startScriptedUpstream(answer(200, message), {
+      const vendor = await startScriptedUpstream(respondWith(200, message), {
         createServer: (onConnection) => tls.createServer({ key, cert }, onConnection) as net.Server,
       });
       const proxy = await startTunnelProxy(vendor.port, undefined, ours);
@@ -182,22 +182,22 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
             ])
           ).stdout;
         const headers = [`x-api-key: ${apiKey}`, 'content-type: application/json', 'anthropic-version: 2023-06-01'];
-        const ask = (): Promise<string> =>
+        const send = (): Promise<string> =>
           curl('/v1/messages?beta=true', ...headers.flatMap((line) => ['-H', line]), ...['-d', JSON.stringify(body)]);
         const ready = async (output: () => string): Promise<void> => {
           await eventually(async () => expect(await curl('/readyz'), output()).to.match(/ 200$/));
         };
         await withGateway([ip, ...within], { HTTPS_PROXY: proxy.url }, async (output) => {
           await ready(output);
-          expect(await ask(), output())
+          expect(await send(), output())
             .to.include('hello from far away')
             .and.to.match(/ 200$/);
         });
-        expect(proxy.asked.map(({ address }) => address)).to.deep.equal(['vendor.example:443']);
+        expect(proxy.requests.map(({ address }) => address)).to.deep.equal(['vendor.example:443']);
         // Without the proxy the vendor is unreachable.
         await withGateway([ip, ...within], {}, async (output) => {
           await ready(output);
-          expect(await ask(), output()).to.match(/ 503$/);
+          expect(await send(), output()).to.match(/ 503$/);
         });
         expect(vendor.requests.length).to.equal(1);
       } finally {

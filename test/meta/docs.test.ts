@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { commandsBelow, GROUPS, isFirstLevel, PLACES } from '../../cli/places.ts';
+import { commandsBelow, FORMER_COMMANDS, FORMER_VERBS, GROUPS, isFirstLevel, placeOf } from '../../cli/places.ts';
 import { COMMANDS } from '../../cli/program.ts';
 import { listBuiltins } from '../../config/import-plugin.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -75,11 +75,15 @@ describe('the tables of the docs', () => {
     });
     const chapter = rowsOf('docs/cli.md', '## Commands', /^`/);
     expect(chapter.slice(0, expected.length)).to.deep.equal(expected);
-    const former = PLACES.filter(({ now, was }) => now !== `${was} list`).map(({ now, was }) => [
+    const former = FORMER_COMMANDS.filter(({ now, was }) => now !== `${was} list`).map(({ now, was }) => [
       `\`${was}\``,
       `\`${now}\``,
     ]);
-    expect(chapter.slice(expected.length)).to.deep.equal(former);
+    const verbs = FORMER_VERBS.map(({ noun, was, now }) => [
+      `\`${placeOf(noun)} ${was}\``,
+      `\`${placeOf(noun)} ${now}\``,
+    ]);
+    expect(chapter.slice(expected.length)).to.deep.equal([...former, ...verbs]);
     const unnamed = all.filter(({ name }) => isFirstLevel(name)).map(({ name }) => name);
     expect(GROUPS.flatMap(([, names]) => names)).to.have.members(unnamed);
   });
@@ -153,12 +157,14 @@ describe('links in the docs', () => {
     [
       ...read(page)
         .replaceAll(/^```[\s\S]*?^```$/gm, '')
-        .matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g),
-    ].map(([, file = '', anchor = '']) => ({
-      page,
-      target: file === '' ? page : path.join(path.dirname(page), file),
-      anchor,
-    })),
+        .matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)|(?<= (?:src|srcset)=")([^"]+)(?=")/g),
+    ]
+      .map(([, link, anchor = '', picture]) => ({ file: link ?? picture ?? '', anchor }))
+      .map(({ file, anchor }) => ({
+        page,
+        target: file === '' ? page : path.join(path.dirname(page), file),
+        anchor,
+      })),
   );
 
   it('lead to existing files', () => {
@@ -235,11 +241,11 @@ describe('configurations in the docs', () => {
     it(`${page}:${line} is valid`, async () => {
       const env = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, 'x'.repeat(40)]));
       const cwd = makeFolder({ 'tollgate.config.yaml': text, 'tls/gateway.crt': cert, 'tls/gateway.key': key });
-      const faults = await loadConfig({ cwd, env }).then(
+      const problems = await loadConfig({ cwd, env }).then(
         () => [],
         (error: Error) => error.message.split('\n').slice(0, -1),
       );
-      expect(faults.filter((fault) => !MADE_UP.test(fault))).to.deep.equal([]);
+      expect(problems.filter((failure) => !MADE_UP.test(failure))).to.deep.equal([]);
     });
   }
 });

@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(new URL(file, root), 'utf8')
  * Validates as an editor does with the generated schema: it knows only the names of our keyword and formats, and no
  * variables.
  */
-function findFaults(text: string): readonly string[] {
+function findProblems(text: string): readonly string[] {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
   const validate = ajv.compile(JSON.parse(read('config/tollgate.schema.json')) as object);
   validate(parse(text));
@@ -19,18 +19,18 @@ function findFaults(text: string): readonly string[] {
 
 describe('the schema for editors', () => {
   it('D45: accepts the shipped default.yaml', () => {
-    expect(findFaults(read('config/default.yaml'))).to.deep.equal([]);
+    expect(findProblems(read('config/default.yaml'))).to.deep.equal([]);
   });
 
   it('D45: accepts variables in place of numbers, booleans and lists, and $import', () => {
     const text =
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of a configuration
       'server: { port: "${PORT:-8787}", workers: "${WORKERS:-1}" }\n$import: ./other.yaml\nproviders: { echo: {} }\n';
-    expect(findFaults(text)).to.deep.equal([]);
+    expect(findProblems(text)).to.deep.equal([]);
   });
 
   it('marks an unknown key and an invalid port', () => {
-    expect(findFaults('server: { prot: 1 }\n')).not.to.deep.equal([]);
-    expect(findFaults('server: { port: much }\n')).not.to.deep.equal([]);
+    expect(findProblems('server: { prot: 1 }\n')).not.to.deep.equal([]);
+    expect(findProblems('server: { port: much }\n')).not.to.deep.equal([]);
   });
 });

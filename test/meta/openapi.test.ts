@@ -119,8 +119,8 @@ describe('/openapi.json', () => {
       // Without an identity provider, no credential gives access to the token routes. The console's page exists after a
       // build.
       const isDisabled = error?.code === 'feature_disabled' && security.length > 0;
-      const isAsked = response.status === 401 || isDisabled;
-      expect(isAsked, name).to.equal(security.length > 0);
+      const isRequested = response.status === 401 || isDisabled;
+      expect(isRequested, name).to.equal(security.length > 0);
     }
   });
 });

@@ -67,7 +67,7 @@ describe('every built-in plugin', () => {
         for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
         const validate = ajv.compile({ ...configSchema });
         expect([(configSchema as Schema)['type']].flat()).to.include('object');
-        if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a fault').to.equal(false);
+        if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a problem').to.equal(false);
       });
 
       it('explains every option in a sentence', () => {

@@ -49,6 +49,17 @@ describe('a release', () => {
     expect(text).to.include('provenance: mode=max').and.include('sbom: true');
   });
 
+  it('is built when it is packed or published, although `.npmrc` disables scripts', () => {
+    expect(read('.npmrc')).to.include('ignore-scripts=true');
+    expect(manifest.scripts).to.have.property('prepack');
+    const files = ['.github/workflows/release.yml', 'docs/how-to/deploy-with-systemd.md', 'docs/how-to/upgrade.md'];
+    for (const file of files) {
+      const commands = read(file).match(/\bnpm (?:pack|publish)\b[^&\n`]*/g) ?? [];
+      expect(commands, file).to.not.deep.equal([]);
+      for (const command of commands) expect(command, file).to.include('--ignore-scripts=false');
+    }
+  });
+
   it('lists every package that it ships, as CycloneDX', () => {
     const [, ...words] = (manifest.scripts['sbom'] ?? '').split(' ');
     const printed = execFileSync('npm', words, {

@@ -19,12 +19,12 @@ export interface SourceImport {
   readonly file?: string;
 }
 
-/** All TypeScript files below these folders, including pages in TSX. */
+/** All TypeScript and JavaScript modules below these folders, including pages in TSX. */
 export function readSources(...folders: readonly string[]): readonly SourceFile[] {
   return folders.flatMap((folder) =>
     readdirSync(path.join(PACKAGE_ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.tsx?$/.test(name))
-      .map((name) => readSource(`${folder}/${name.replaceAll(path.sep, '/')}`)),
+      .filter((name) => /\.(?:tsx?|mjs)$/.test(name))
+      .map((name) => readSource(`${folder.replace(/\/$/, '')}/${name.replaceAll(path.sep, '/')}`)),
   );
 }
 

@@ -14,6 +14,6 @@ describe('time limits of waits in tests (E59)', () => {
         return ms > 0 && ms < LEAST_MS ? [`${name}: ${found.slice(-80)}`] : [];
       }),
     );
-    expect(short, 'wait for the event: `until` and `eventually` have a minute unless told otherwise').to.deep.equal([]);
+    expect(short, 'wait for the event: `until` and `eventually` have a minute by default').to.deep.equal([]);
   });
 });

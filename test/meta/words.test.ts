@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ALLOWED, RETIRED, SCANNED } from './retired-words.ts';
+import { ALLOWED, LISTS, RETIRED, SCANNED } from './retired-words.ts';
 import { readSources } from './source-tree.ts';
 
 interface Found {
@@ -9,14 +9,18 @@ interface Found {
   readonly say: string;
 }
 
-const found = readSources('contract', 'core', 'config', 'cli', 'egress', 'models', 'openapi', 'plugins', 'routing')
-  .filter(({ name }) => SCANNED.some((path) => name.startsWith(path)))
+const found = readSources(...SCANNED)
+  .filter(({ name }) => !LISTS.includes(name))
   .flatMap(({ name, text }) => findRetired(name, text));
+
+/** True if `file` is the allowed one, or below the allowed folder. */
+const isBelow = (file: string, allowed: string): boolean =>
+  allowed.endsWith('/') ? file.startsWith(allowed) : file === allowed;
 
 describe('retired words', () => {
   it('are in no source file, unless the list of what is allowed says why', () => {
     const wrong = found.filter(
-      ({ word, file }) => !ALLOWED.some((row) => row.word === word && row.files.includes(file)),
+      ({ word, file }) => !ALLOWED.some((row) => row.word === word && row.files.some((name) => isBelow(file, name))),
     );
     // One string, so that a failure shows all of them.
     expect(wrong.map(({ word, file, line, say }) => `${file}:${line} "${word}": say ${say}`).join('\n')).to.equal('');
@@ -24,7 +28,9 @@ describe('retired words', () => {
 
   it('are allowed in no file that does not have them', () => {
     const unused = ALLOWED.flatMap(({ word, files }) =>
-      files.filter((name) => !found.some((one) => one.word === word && one.file === name)).map((name) => [word, name]),
+      files
+        .filter((name) => !found.some((one) => one.word === word && isBelow(one.file, name)))
+        .map((name) => [word, name]),
     );
     expect(unused).to.deep.equal([]);
   });
@@ -41,7 +47,9 @@ describe('retired words', () => {
       [1, 'faults'],
       [1, 'faulty'],
       [3, 'purse'],
+      [3, 'told'],
       [4, 'unless told'],
+      [4, 'told'],
       [4, 'ask'],
       [4, 'asked'],
     ]);
@@ -71,7 +79,7 @@ function splitLines(text: string): readonly string[] {
 }
 
 /**
- * Removes comments and texts from code, line by line; computed parts of templates stay. Sufficient for our own
+ * Removes comments, texts and regular expressions from code, line by line; computed parts of templates stay. Sufficient for our own
  * formatting.
  */
 function blankTexts(text: string): string {
@@ -80,6 +88,7 @@ function blankTexts(text: string): string {
     .replaceAll(/\/\*[\s\S]*?\*\//g, keepLines)
     .replaceAll(/(^|\s)\/\/ .*$/gm, '$1')
     .replaceAll(/'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, ' ')
+    .replaceAll(/(?<=[(,=:[!&|?]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g, ' ')
     .replaceAll(/`(?:\\.|[^`\\])*`/g, (template) =>
       template.replaceAll(/(?:^|\})[^{}]*?(?:\$\{|$)/g, (part) => keepLines(part)),
     );

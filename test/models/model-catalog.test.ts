@@ -84,8 +84,8 @@ describe('models', () => {
   });
 
   it('returns nothing for an unknown instance', () => {
-    expect(catalogOf().has('nobody')).to.equal(false);
-    expect(catalogOf().find('nobody', 'big')).to.equal(undefined);
+    expect(catalogOf().has('missing')).to.equal(false);
+    expect(catalogOf().find('missing', 'big')).to.equal(undefined);
   });
 });
 
@@ -104,9 +104,9 @@ describe('prices', () => {
       },
     ],
     ['takes `*` for every model', { '*': { input: 1, output: 1 } }, undefined, { input: 1, output: 1 }],
-    ['keeps the table’s output when only input is told', { big: { input: 3 } }, big, { input: 3, output: 8 }],
+    ['keeps the table’s output when only input is set', { big: { input: 3 } }, big, { input: 3, output: 8 }],
     [
-      'keeps the table’s cache rate when only output is told',
+      'keeps the table’s cache rate when only output is set',
       { big: { output: 9 } },
       big,
       {
@@ -116,7 +116,7 @@ describe('prices', () => {
       },
     ],
     ['is unknown when half of it is', { '*': { input: 1 } }, undefined, undefined],
-    ['is unknown when nobody told one', undefined, { id: 'mystery' }, undefined],
+    ['is unknown without a price', undefined, { id: 'mystery' }, undefined],
     ['needs no output for embeddings', { '*': { input: 1 } }, { id: 'e', kind: 'embeddings' }, { input: 1, output: 0 }],
   ];
   for (const [title, prices, model, price] of CASES) {
@@ -227,8 +227,8 @@ describe('config/models.json', () => {
   it('contains only fields that the catalog reads', () => {
     const fields = new Set(rows.flatMap((row) => Object.keys(row)));
     expect([...fields].sort()).to.deep.equal([
-      ...['contextWindow', 'id', 'inputModalities', 'kind', 'maxOutput', 'outputModalities', 'price', 'shutdown'],
-      ...['source', 'vendor'],
+      ...['contextWindow', 'id', 'inputModalities', 'kind', 'maxOutput', 'outputModalities', 'price'],
+      ...['priceCheck', 'priceSource', 'shutdown', 'source', 'vendor'],
     ]);
   });
 });

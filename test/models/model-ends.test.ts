@@ -49,14 +49,14 @@ agents:
       ['/providers/openai/models/1', 'openai/o3'],
       ['/agents/team/model', 'openai/gpt-5'],
     ]);
-    expect(found[0]?.message).to.equal('names "openai/gpt-5", which its vendor shuts down on 2026-12-11');
+    expect(found[0]?.message).to.equal('uses "openai/gpt-5", which its vendor will shut down on 2026-12-11');
     expect(found[0]?.hint).to.include('tollgate models --provider openai');
   });
 
   it('cause warnings from 30 days before, and after their shutdown (E16)', async () => {
     expect(await warned(END - 31 * DAY)).to.deep.equal([]);
     expect((await warned(END - 29 * DAY)).length).to.equal(7);
-    expect((await warned(END))[0]?.message).to.include('has shut down on 2026-12-11');
+    expect((await warned(END))[0]?.message).to.include('shut down on 2026-12-11');
     expect(nearEndOf({ id: 'x', shutdown: '2026-12-11' }, END - 31 * DAY)).to.equal(undefined);
     expect(nearEndOf({ id: 'x', shutdown: '2026-12-11' }, END + 400 * DAY)).to.equal(END);
     expect(nearEndOf({ id: 'x' })).to.equal(undefined);
@@ -64,9 +64,15 @@ agents:
 
   it('are in the banner, each once (E16)', () => {
     const { terminal } = captureTerminal();
-    const gateway = { url: 'http://x', providers: [], announcements: [], models: { list: () => [] } };
+    const gateway = {
+      url: 'http://x',
+      providers: [],
+      announcements: [],
+      models: { list: () => [], tableDate: () => '2026-11-23' },
+    };
     const ending: BannerOptions['ending'] = [{ message: 'names a' }, { message: 'names a' }, { message: 'names b' }];
     const banner = formatBanner(gateway as unknown as Gateway, { file: 'f', workers: 1, terminal, ending });
+    expect(banner).to.match(/^ {2}prices {5}of 2026-11-23, .* ago$|^ {2}prices {5}of 2026-11-23, (today|yesterday)$/m);
     expect(banner.match(/^ {2}warning {4}the configuration names [ab]$/gm)).to.have.length(2);
   });
 
@@ -83,7 +89,7 @@ agents:
     const config = path.join(makeFolder({ 'tollgate.config.yaml': text }), 'tollgate.config.yaml');
     const { terminal, out, err } = captureTerminal();
     await checkConfig({ terminal, globals: { config, json: true }, args: [], options: {} });
-    expect(err()).to.match(/warning: .*tollgate\.config\.yaml:4:8 .*has shut down on 2026-10-23/);
+    expect(err()).to.match(/warning: .*tollgate\.config\.yaml:4:8 .*shut down on 2026-10-23/);
     expect(JSON.parse(out())).to.have.nested.property('data.prices', loadModelTable().date);
   });
 });

@@ -31,8 +31,9 @@ describe('the cost of a call', () => {
     [undefined, 2],
   ] as const) {
     it(`D8: is reserved at the most expensive tier that may serve ${tier ?? 'a request without one'}`, () => {
-      const most = (asked?: string) =>
-        estimateChat(request({ max_tokens: 100, ...(asked && { service_tier: asked }) }), undefined, PRICE).cost ?? 0;
+      const most = (question?: string) =>
+        estimateChat(request({ max_tokens: 100, ...(question && { service_tier: question }) }), undefined, PRICE)
+          .cost ?? 0;
       expect(most(tier)).to.equal(most('default') * times);
     });
   }
@@ -46,8 +47,11 @@ describe('the cost of a call', () => {
     ['a text', { type: 'text', text: 'x' }, 1],
   ] as const)
     it(`is reserved at ${times === 1 ? 'the price of text' : 'that of sound'} for ${title} (E5)`, () => {
-      const asking = { ...request({ max_tokens: 1 }), messages: [{ role: 'user', content: [part] }] } as ChatRequest;
-      const most = (price: Price) => estimateChat(asking, undefined, price).cost ?? 0;
+      const chatRequest = {
+        ...request({ max_tokens: 1 }),
+        messages: [{ role: 'user', content: [part] }],
+      } as ChatRequest;
+      const most = (price: Price) => estimateChat(chatRequest, undefined, price).cost ?? 0;
       expect(most({ input: 1, output: 0, audio_input: 10 })).to.equal(
         most({ input: 1, output: 0, audio_input: 1 }) * times,
       );
@@ -67,7 +71,7 @@ describe('the cost of a call', () => {
     });
   }
 
-  for (const [cost, told] of [
+  for (const [cost, reported] of [
     [0.5, 500_000_000],
     [0.00007, 70_000],
     [0.0000001, 100],
@@ -80,8 +84,8 @@ describe('the cost of a call', () => {
     ['0.5', undefined],
     [undefined, undefined],
   ] as const) {
-    it(`D11: is ${told} nano-dollars when the vendor reports ${cost} dollars`, () => {
-      expect(reportedCost(usage({ cost }))).to.equal(told);
+    it(`D11: is ${reported} nano-dollars when the vendor reports ${cost} dollars`, () => {
+      expect(reportedCost(usage({ cost }))).to.equal(reported);
     });
   }
 

@@ -28,6 +28,8 @@ describe('the docs as pages', () => {
   let bundle: Buffer;
   let server: Server;
   let url: string;
+  /** All files of the site, rendered once. */
+  let site: ReturnType<typeof renderDocsSite>;
   /** Pages by name. */
   let pages: ReadonlyMap<string, string>;
 
@@ -35,7 +37,8 @@ describe('the docs as pages', () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-docs-'));
     bundle = bundleDocs(await readBuiltinSchemas());
     await writeFile(path.join(folder, 'docs.br'), bundle);
-    const files = [...renderDocsSite(PACKAGE_ROOT)].filter(([name]) => name.endsWith('.html'));
+    site = renderDocsSite(PACKAGE_ROOT);
+    const files = [...site].filter(([name]) => name.endsWith('.html'));
     pages = new Map(files.map(([name, bytes]) => [name, bytes.toString()]));
     const lifecycle = new Lifecycle();
     const router = createRouter({
@@ -134,12 +137,11 @@ describe('the docs as pages', () => {
     expect(Buffer.from(await viewer.arrayBuffer()).length).to.be.above(500_000);
   });
 
-  it('has the Markdown of each page, whose links lead to existing Markdown', async () => {
-    const files = renderDocsSite(PACKAGE_ROOT);
+  it('has the Markdown of each page, whose links lead to existing Markdown', () => {
     const broken: string[] = [];
     for (const page of pages.keys()) {
       const name = page.replace(/\.html$/, '.md');
-      const text = String(files.get(name));
+      const text = String(site.get(name));
       for (const [, link = ''] of text
         .replaceAll(/^```[\s\S]*?^```$/gm, '')
         .matchAll(/\]\((?!https?:)([^)#\s]+\.md)/g)) {

@@ -140,10 +140,10 @@ describe('abilities of plugins', () => {
         ${routeText(
           '/ask',
           `const client = await api.http();
-           const answers = [];
+           const responses = [];
            for (const path of ['http://${host}/', 'http://${host}/away', 'http://127.0.0.1:9/', 'http://localhost:1/'])
-             answers.push(await client.get(path, { retry: { limit: 0 } }).text().catch((error) => 'refused: ' + error.message));
-           ctx.body = answers;`,
+             responses.push(await client.get(path, { retry: { limit: 0 } }).text().catch((error) => 'refused: ' + error.message));
+           ctx.body = responses;`,
         )}`,
       });
     const SCHEMA = `configSchema: { type: 'object', properties: { url: { type: 'string', format: 'url' } } },`;
@@ -160,14 +160,14 @@ describe('abilities of plugins', () => {
         it(`a plugin of kind ${kind} reaches ${title}, and no other`, async () => {
           const base = section === 'auth' ? { 'api-key': { bootstrap: true } } : {};
           const begun = await startOther(
-            { [section]: { ...base, asker: { plugin: './asker.mjs', ...config() } } },
+            { [section]: { ...base, requester: { plugin: './asker.mjs', ...config() } } },
             { files: { 'asker.mjs': fetching(kind, more.replace('HOST', host)) } },
           );
           const response = await begun.post('/ask', undefined);
-          const answers = (await response.json()) as readonly string[];
-          expect(answers[0]).to.equal('reached');
-          expect(answers[1], 'redirects are not followed').not.to.equal('reached');
-          for (const answer of answers.slice(2)) expect(answer).to.match(/^refused: control-plane calls go to/);
+          const responses = (await response.json()) as readonly string[];
+          expect(responses[0]).to.equal('reached');
+          expect(responses[1], 'redirects are not followed').not.to.equal('reached');
+          for (const reply of responses.slice(2)) expect(reply).to.match(/^refused: control-plane calls go to/);
         });
   });
 
@@ -188,7 +188,7 @@ describe('abilities of plugins', () => {
   ${routeText('/seen', 'ctx.body = seen;')}`;
 
   describe('the answer hook responds without a target (D51)', () => {
-    const ask = (body: object) => (gateway as TestGateway).post(CHAT, body);
+    const send = (body: object) => (gateway as TestGateway).post(CHAT, body);
     const seen = async () => (await (gateway as TestGateway).post('/seen', undefined)).json();
     const spent = async () =>
       ((await (await (gateway as TestGateway).get('/api/core/balance')).json()) as { spent: string }).spent;
@@ -197,7 +197,7 @@ describe('abilities of plugins', () => {
       const how = stream ? 'as a stream' : 'as a whole';
       it(`${how}: it passes the outward hooks and finish, nothing is sent and nothing is charged`, async () => {
         await start(CACHE, { billing: 'track' });
-        const response = await ask(
+        const response = await send(
           chatOf('x', { stream, user: 'free', stream_options: stream ? { include_usage: true } : undefined }),
         );
         expect(response.status).to.equal(200);
@@ -215,25 +215,25 @@ describe('abilities of plugins', () => {
 
       it(`${how}: a caller is charged the hook’s cost, once`, async () => {
         await start(CACHE, { billing: 'track' });
-        await (await ask(chatOf('x', { stream, user: 'dear' }))).text();
+        await (await send(chatOf('x', { stream, user: 'dear' }))).text();
         expect(await seen()).to.deep.equal([{ status: 'ok', sent: false, cost: 1500, attempts: [] }]);
       });
 
       it(`${how}: undefined continues the call`, async () => {
         await start(CACHE);
-        expect(await readText(await ask(chatOf('as it is', { stream })))).to.equal('AS IT IS');
+        expect(await readText(await send(chatOf('as it is', { stream })))).to.equal('AS IT IS');
       });
     }
 
     it('the first result wins', async () => {
-      const answering = (text: string): PluginText => ({
+      const pluginReturning = (text: string): PluginText => ({
         setup: `api.hook('answer', () => ({ response: { id: 'x', object: 'chat.completion', created: 1, model: 'x', choices: [{ index: 0, message: { role: 'assistant', content: '${text}' }, finish_reason: 'stop' }] } }));`,
       });
       await startOther(
         { plugins: ['./a.mjs', './b.mjs'] },
-        { files: { 'a.mjs': pluginFile(answering('first')), 'b.mjs': pluginFile(answering('second')) } },
+        { files: { 'a.mjs': pluginFile(pluginReturning('first')), 'b.mjs': pluginFile(pluginReturning('second')) } },
       );
-      expect(await readText(await ask(chatOf('x')))).to.equal('first');
+      expect(await readText(await send(chatOf('x')))).to.equal('first');
     });
 
     it('may respond to an operation that a plugin registered', async () => {

@@ -21,14 +21,14 @@ const FIRST = [
 const OF_KINDS = ['provider', 'offer', 'operation', 'dialect', 'schema', 'agent', 'agents', 'store'];
 
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  stores: ['kind', 'sets', 'counters', 'kept', 'health', 'share', 'shared', 'personalData'],
+  stores: ['kind', 'sets', 'counters', 'stored', 'health', 'share', 'shared', 'personalData'],
   models: [
     ...['list', 'catalog', 'aliases', 'alias', 'problemOf', 'routing', 'offers', 'listAtProvider', 'tables'],
     ...['call', 'draft', 'sendTo', 'checkEffects'],
   ],
   books: ['estimate', 'limitOutput', 'ledger', 'records'],
   operators: [
-    ...['gateway', 'audit', 'auditLog', 'allPersonalData', 'validate', 'useModelTable', 'gather', 'figure', 'figures'],
+    ...['gateway', 'audit', 'auditLog', 'allPersonalData', 'validate', 'useModelTable', 'gather', 'gauge', 'gauges'],
     ...['watchStore', 'watchRefusals', 'announce', 'offerSignIn'],
   ],
 };

@@ -451,17 +451,17 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'registers a hook of an unknown order',
     setup: `api.hook('admit', { order: 'first', handler() {} });`,
-    says: 'plugin "probe": hook "admit" has the order "first"; it is "pre", "post" or absent',
+    says: 'plugin "probe": hook "admit" has the invalid order "first"; use "pre", "post" or none',
   },
   {
-    what: 'registers a hook for an operation that nobody has',
+    what: 'registers a hook for an unknown operation',
     setup: `api.hook('admit', { operations: ['chatt'], handler() {} });`,
     says: 'plugin "probe": hook "admit" is for the operation "chatt", which is not registered. Did you mean "chat"?',
   },
   {
     what: 'registers a hook for operations that are no list',
     setup: `api.hook('admit', { operations: 'chat', handler() {} });`,
-    says: 'plugin "probe": hook "admit" has operations that are no list of names: operations: [\'chat\']',
+    says: 'plugin "probe": hook "admit" has invalid operations; use a list of names, such as operations: [\'chat\']',
   },
   {
     what: 'misspells the role of a route',
@@ -486,12 +486,12 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'gives a route a scope and no role',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], scope: 'usage:read', responses: { 200: 'OK.' }, handler() {} });`,
-    says: `plugin "probe": route "GET /probe" has a scope without role: 'admin', so that every key could call it`,
+    says: `plugin "probe": route "GET /probe" has a scope without role: 'admin', so every key could call it`,
   },
   {
     what: 'gives a route a role that needs no credential',
     setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: 'none', role: 'admin', responses: { 200: 'OK.' }, handler() {} });`,
-    says: `plugin "probe": route "GET /probe" has a role, but auth: 'none' lets everyone call it`,
+    says: `plugin "probe": route "GET /probe" has a role, but auth: 'none' allows every caller`,
   },
   {
     what: 'misspells a member of a hook',
@@ -551,7 +551,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'has a route without a summary',
     setup: route('summary: undefined'),
-    says: 'plugin "probe": route "GET /x" has no summary: one line of what it does',
+    says: 'plugin "probe": route "GET /x" has no summary: add one line about its purpose',
   },
   {
     what: 'has a route whose path does not parse',
@@ -599,21 +599,21 @@ export const SET_UPS: readonly Mistake[] = [
     says: 'plugin "probe": the schema "x" does not compile: schema is invalid: data/type must be equal to one of the allowed values, data/type must be array, data/type must match a schema in anyOf',
   },
   {
-    what: 'has a figure of a wrong name',
+    what: 'publishes a gauge with an invalid name',
     more: `permissions: ['operators'],`,
-    setup: `api.operators.figure({ name: 'Words Seen', help: 'x', read: () => 1 });`,
-    says: 'plugin "probe": shows the figure "Words Seen"; a name is ^[a-z][a-z0-9_]{2,60}$',
+    setup: `api.operators.gauge({ name: 'Words Seen', help: 'x', read: () => 1 });`,
+    says: 'plugin "probe": invalid gauge name "Words Seen": it must match ^[a-z][a-z0-9_]{2,60}$',
   },
   {
     what: 'has a command that its definition does not list',
     setup: `api.command({ name: 'greet', summary: 'x', run() {} });`,
-    says: 'plugin "probe": registers the command "greet" and does not list it: commands: [{ name: \'greet\', summary: \'…\' }]',
+    says: 'plugin "probe": registers the command "greet", which its definition does not list: commands: [{ name: \'greet\', summary: \'…\' }]',
   },
   {
     what: 'has a command without run',
     more: `commands: [{ name: 'greet', summary: 'Greets' }],`,
     setup: `api.command({ name: 'greet', summary: 'Greets' });`,
-    says: 'plugin "probe": has the command "greet" without the function run(), which it needs',
+    says: 'plugin "probe": has the command "greet" without the required function run()',
   },
   {
     what: 'has two agents of one name',
@@ -628,7 +628,7 @@ export const SET_UPS: readonly Mistake[] = [
   {
     what: 'registers a provider in a policy',
     setup: `api.provider({ ${PROVIDER} });`,
-    says: 'plugin "probe": is of kind "policy" and registers a provider, which plugins of kind provider do',
+    says: 'plugin "probe": is of kind "policy" and registers a provider, which only plugins of kind provider may do',
   },
   {
     what: 'gives onReady no function',
@@ -644,7 +644,7 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'has options of hooks without a hook',
     setup: '',
     options: { timeout: '1s' },
-    says: 'policies.probe.timeout: has no effect: this plugin registers no hook. Leave it out.',
+    says: 'policies.probe.timeout: has no effect: this plugin registers no hook. Remove it.',
   },
   {
     what: 'registers no provider',
@@ -662,10 +662,10 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'registers a provider that is empty',
     kind: 'provider',
     setup: `api.provider({});`,
-    says: 'plugin "probe": has a provider without the function error(), which it needs',
+    says: 'plugin "probe": has a provider without the required function error()',
   },
   {
-    what: 'has a provider whose base URL is none',
+    what: 'has a provider with an invalid base URL',
     kind: 'provider',
     setup: `api.provider({ ${PROVIDER}, baseUrl: 'api.example.com' });`,
     says: 'plugin "probe": has a provider with the base URL "api.example.com": write https://api.example.com/v1',
@@ -674,13 +674,13 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'has a provider without error()',
     kind: 'provider',
     setup: `api.provider({ ${PROVIDER}, error: undefined });`,
-    says: 'plugin "probe": has a provider without the function error(), which it needs',
+    says: 'plugin "probe": has a provider without the required function error()',
   },
   {
     what: 'has a provider without a codec for streams',
     kind: 'provider',
     setup: `api.provider({ ${PROVIDER}, chat: { request: () => ({ path: '/' }), response: (body) => body } });`,
-    says: 'plugin "probe": has a provider without the function stream(), which it needs',
+    says: 'plugin "probe": has a provider without the required function stream()',
   },
   {
     what: 'registers two providers',
@@ -689,7 +689,7 @@ export const SET_UPS: readonly Mistake[] = [
     says: 'plugin "probe": plugin_conflict: offer for chat "probe" is already registered by plugin "probe". Remove one of the two, or give one another instance name.',
   },
   {
-    what: 'checks nobody',
+    what: 'has no check',
     kind: 'auth',
     setup: '',
     says: 'plugin "probe": is of kind "auth" and registers no way to check a caller: it has no "authenticate" hook',
@@ -710,7 +710,7 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'registers an operation without attempt',
     kind: 'operation',
     setup: `api.operation({ name: 'words', request: { type: 'object' }, estimate: () => ({ units: {}, cost: undefined }), isResponse: () => true });`,
-    says: 'plugin "probe": has the operation "words" without the function attempt(), which it needs',
+    says: 'plugin "probe": has the operation "words" without the required function attempt()',
   },
   {
     what: 'registers an operation whose request is no schema',
@@ -734,13 +734,13 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'registers a dialect without read()',
     kind: 'dialect',
     setup: `api.dialect({ name: 'small', request: { type: 'object' }, response: { type: 'object' }, routes: [{ path: '/small', summary: 'x' }], keepAlive: '\\n', write: (r) => r, stream: () => ({ push: () => '', end: () => '', fail: () => '' }), error: () => ({ body: {} }) });`,
-    says: 'plugin "probe": has the dialect "small" without the function read(), which it needs',
+    says: 'plugin "probe": has the dialect "small" without the required function read()',
   },
   {
     what: 'registers a dialect that has no routes',
     kind: 'dialect',
     setup: `api.dialect({ name: 'small', request: { type: 'object' } });`,
-    says: 'plugin "probe": has the dialect "small" without the function read(), which it needs',
+    says: 'plugin "probe": has the dialect "small" without the required function read()',
   },
   {
     what: 'registers no speech',
@@ -749,7 +749,7 @@ export const SET_UPS: readonly Mistake[] = [
     says: 'plugin "probe": is of kind "tts" and registers no speech: it does not call api.offer(\'speech\', …)',
   },
   {
-    what: 'offers an operation that nobody has',
+    what: 'offers an unknown operation',
     kind: 'tts',
     setup: `api.offer('speach', { ${PROVIDER} });`,
     says: 'plugin "probe": has an offer for the operation "speach", which is not registered. Did you mean "speech"?',
@@ -758,13 +758,13 @@ export const SET_UPS: readonly Mistake[] = [
     what: 'registers no store',
     kind: 'store',
     setup: '',
-    says: 'plugin "./probe.mjs": is a store plugin and registers no store',
+    says: 'plugin "./probe.mjs": is a store plugin but registers no store',
   },
   {
-    what: 'opens a store that is none',
+    what: 'opens an invalid store',
     kind: 'store',
     setup: `api.store(async () => ({}));`,
-    says: 'plugin "./probe.mjs": has a store without the function keyv(), which it needs',
+    says: 'plugin "./probe.mjs": has a store without the required function keyv()',
   },
   {
     what: 'opens a store that fails',
@@ -786,13 +786,13 @@ export const CALLS: readonly Mistake[] = [
     what: 'registers a hook when setup is over',
     setup: `api.hook('admit', () => { api.hook('prepare', () => undefined); });`,
     call: CALL,
-    says: 'plugin "probe", hook "admit": plugin "probe": registers hook "prepare" after the start; registration ends with setup() (probe.mjs:',
+    says: 'plugin "probe", hook "admit": plugin "probe": registers hook "prepare" after setup(), when registration has ended (probe.mjs:',
   },
   {
     what: 'registers a route when setup is over',
     setup: `api.hook('admit', () => { ${route('')} });`,
     call: CALL,
-    says: 'plugin "probe", hook "admit": plugin "probe": registers route after the start; registration ends with setup() (probe.mjs:',
+    says: 'plugin "probe", hook "admit": plugin "probe": registers route after setup(), when registration has ended (probe.mjs:',
   },
   {
     what: 'throws a text in a hook',
@@ -822,13 +822,13 @@ export const CALLS: readonly Mistake[] = [
     what: 'gives a request without messages',
     setup: `api.hook('prepare', () => ({ model: 'echo/echo' }));`,
     call: CALL,
-    says: 'plugin "probe", hook "prepare": returned an object with model; expected a request that the schema of "chat" accepts, a stream or whole as it was, or undefined',
+    says: 'plugin "probe", hook "prepare": returned an object with model; expected a valid request of "chat" with the same value of "stream", or undefined',
   },
   {
     what: 'gives a text as a request',
     setup: `api.hook('prepare', () => 'hello');`,
     call: CALL,
-    says: 'plugin "probe", hook "prepare": returned a string; expected a request that the schema of "chat" accepts, a stream or whole as it was, or undefined',
+    says: 'plugin "probe", hook "prepare": returned a string; expected a valid request of "chat" with the same value of "stream", or undefined',
   },
   {
     what: 'gives a response without choices',
@@ -852,19 +852,19 @@ export const CALLS: readonly Mistake[] = [
     what: 'sends a call to a target that there is not',
     setup: `api.hook('route', () => [{ provider: 'nope', model: 'x' }]);`,
     call: CALL,
-    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with model and a provider that there is, or undefined',
+    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with a model and an existing provider, or undefined',
   },
   {
     what: 'sends a call nowhere',
     setup: `api.hook('route', () => []);`,
     call: CALL,
-    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with model and a provider that there is, or undefined',
+    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with a model and an existing provider, or undefined',
   },
   {
     what: 'gives a text as a target',
     setup: `api.hook('route', () => ['echo/echo']);`,
     call: CALL,
-    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with model and a provider that there is, or undefined',
+    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with a model and an existing provider, or undefined',
   },
   {
     what: 'gives a transform without push',
@@ -924,7 +924,7 @@ export const CALLS: readonly Mistake[] = [
     what: 'gives a text as a header',
     setup: `api.hook('send', () => 'x-a: b');`,
     call: CALL,
-    says: 'plugin "probe", hook "send": returned a string; expected an HTTP request with a path and the body that it was given: what was checked and priced is what is sent, or undefined: returned a string; expected an HTTP request with a path and the body that it was given: what was checked and priced is what is sent, or undefined',
+    says: 'plugin "probe", hook "send": returned a string; expected an HTTP request with a path and an unchanged body, or undefined: returned a string; expected an HTTP request with a path and an unchanged body, or undefined',
   },
   {
     what: 'hangs in a hook',

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { readBooks } from '../support/clients/books.ts';
-import { type FaultRig, OPERATOR_KEY, PROMPT_COST, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FailureRig, OPERATOR_KEY, PROMPT_COST, startFailureRig } from '../support/gateways/failure-rig.ts';
 import { pluginFile, routeText } from '../support/plugins/plugin-file.ts';
 import { completion } from '../support/vendors/openai-vendor.ts';
-import { answer, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { respondWith, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 describe('the life of a call', () => {
-  let rig: FaultRig;
+  let rig: FailureRig;
   const begin = async (setup: string, config: Record<string, unknown> = {}): Promise<void> => {
-    rig = await startFaultRig(
+    rig = await startFailureRig(
       { plugins: ['./probe.mjs'], ...config },
       { files: { 'probe.mjs': pluginFile({ setup }) } },
     );
@@ -25,10 +25,10 @@ describe('the life of a call', () => {
     for (const vendor of [rig.vendor, rig.second])
       vendor.script(async (wire) => {
         await silent;
-        await wire.send(answer(200, completion()));
+        await wire.send(respondWith(200, completion()));
       });
     const before = rig.vendor.requests.length + rig.second.requests.length;
-    const heard = rig.ask(request);
+    const heard = rig.send(request);
     await eventually(async () => expect(rig.vendor.requests.length + rig.second.requests.length).to.equal(before + 1));
     const { held } = await readBooks(rig.gateway.url, rig.gateway.key);
     respond();
@@ -67,9 +67,9 @@ describe('the life of a call', () => {
         { billing: 'enforce' },
       );
       await rig.gateway.command('accounts', 'credit', 'local', '0.001');
-      rig.vendor.script(answer(200, completion()));
-      expect((await rig.ask()).status).to.equal(200);
-      rig.expectError(await rig.ask({ user: 'more' }), 'insufficient_balance', 402);
+      rig.vendor.script(respondWith(200, completion()));
+      expect((await rig.send()).status).to.equal(200);
+      rig.expectError(await rig.send({ user: 'more' }), 'insufficient_balance', 402);
       expect(rig.vendor.requests).to.have.lengthOf(1);
     });
 
@@ -86,7 +86,7 @@ describe('the life of a call', () => {
       it(`${title} is refused with the plugin named, and nothing is sent, reserved or charged`, async () => {
         await begin(hook);
         const mark = await rig.mark();
-        const heard = await rig.ask();
+        const heard = await rig.send();
         rig.expectError(heard, 'internal_error', 500);
         expect(rig.gateway.logText()).to.include('plugin \\"./probe.mjs\\", hook ');
         expect(rig.vendor.requests).to.have.lengthOf(0);
@@ -97,8 +97,8 @@ describe('the life of a call', () => {
       await begin(
         `api.hook('send', (call, request, target) => ({ ...request, path: request.path + '?via=' + target.provider, headers: { ...request.headers, 'x-mine': 'yes' } }));`,
       );
-      rig.vendor.script(answer(200, completion()));
-      expect((await rig.ask()).status).to.equal(200);
+      rig.vendor.script(respondWith(200, completion()));
+      expect((await rig.send()).status).to.equal(200);
       const [request] = rig.vendor.requests;
       expect(request?.path).to.equal('/chat/completions?via=one');
       expect(request?.headers).to.include({ 'x-mine': 'yes' });
@@ -120,9 +120,9 @@ describe('the life of a call', () => {
     it('with target, number, status, class, message and next step, with and without a stream', async () => {
       await begin(OBSERVER);
       for (const stream of [false, true]) {
-        rig.vendor.script(answer(500, { error: { message: `key ${OPERATOR_KEY} of http://10.0.0.1:80 broke` } }));
-        rig.second.script(answer(200, completion()));
-        expect((await rig.ask({ model: 'both', stream })).status).to.equal(200);
+        rig.vendor.script(respondWith(500, { error: { message: `key ${OPERATOR_KEY} of http://10.0.0.1:80 broke` } }));
+        rig.second.script(respondWith(200, completion()));
+        expect((await rig.send({ model: 'both', stream })).status).to.equal(200);
         const [first, second, ...more] = await reports();
         expect(more).to.deep.equal([]);
         expect(first).to.deep.include({ target: one, number: 1, status: 500, next: 'next target', timed: true });
@@ -137,8 +137,8 @@ describe('the life of a call', () => {
 
     it('if nothing was sent: a missing key and an unreachable host have no status', async () => {
       await begin(OBSERVER, { providers: { openai: {} }, models: { patient: ['openai/gpt-4o', 'dead/m', 'two/m'] } });
-      rig.second.script(answer(200, completion()));
-      expect((await rig.ask({ model: 'patient' })).status).to.equal(200);
+      rig.second.script(respondWith(200, completion()));
+      expect((await rig.send({ model: 'patient' })).status).to.equal(200);
       const [missing, dead, last] = (await reports()) as readonly Record<string, unknown>[];
       expect(missing).to.deep.include({ number: 1, next: 'next target', class: null, code: 'provider_not_configured' });
       expect(missing).not.to.have.property('status');
@@ -147,18 +147,18 @@ describe('the life of a call', () => {
       expect(last).to.deep.include({ number: 3, status: 200, next: 'respond' });
     });
 
-    it('if the last one failed, and if the caller is at fault', async () => {
+    it('if the last one failed, and if the caller caused the error', async () => {
       await begin(OBSERVER);
-      rig.vendor.script(answer(503, 'no'));
-      rig.second.script(answer(503, 'no'));
-      rig.expectError(await rig.ask({ model: 'both' }), 'provider_overloaded');
+      rig.vendor.script(respondWith(503, 'no'));
+      rig.second.script(respondWith(503, 'no'));
+      rig.expectError(await rig.send({ model: 'both' }), 'provider_overloaded');
       expect((await reports()).map((report) => (report as { next: string }).next)).to.deep.equal([
         'next target',
         'retry',
         'end',
       ]);
-      rig.vendor.script(answer(400, { error: { message: 'messages[0] is odd' } }));
-      rig.expectError(await rig.ask({ model: 'both' }), 'invalid_request', 400);
+      rig.vendor.script(respondWith(400, { error: { message: 'messages[0] is odd' } }));
+      rig.expectError(await rig.send({ model: 'both' }), 'invalid_request', 400);
       const [report, ...more] = await reports();
       expect(more).to.deep.equal([]);
       expect(report).to.deep.include({ target: one, status: 400, next: 'end', class: 'invalid_request' });
@@ -168,7 +168,7 @@ describe('the life of a call', () => {
       const codec = `{ request: (input) => ({ path: '/x', body: input }), response() { throw new TypeError('x of undefined'); }, stream: () => ({ push() { throw new TypeError('x of undefined'); }, end() {} }) }`;
       const setup = `api.provider({ specVersion: 1, vendor: 'broken', models: [{ id: 'm' }], error: () => ({ class: 'upstream_error', message: '' }), baseUrl: config.baseUrl, chat: ${codec} });`;
       const upstream = await startScriptedUpstream();
-      rig = await startFaultRig(
+      rig = await startFailureRig(
         { plugins: ['./probe.mjs'], providers: { broken: { plugin: './broken.mjs', baseUrl: upstream.url } } },
         {
           files: {
@@ -179,8 +179,8 @@ describe('the life of a call', () => {
       );
       try {
         for (const stream of [false, true]) {
-          upstream.script(stream ? sse('{}') : answer(200, {}));
-          rig.expectError(await rig.ask({ model: 'broken/m', stream }), 'internal_error', 500);
+          upstream.script(stream ? sse('{}') : respondWith(200, {}));
+          rig.expectError(await rig.send({ model: 'broken/m', stream }), 'internal_error', 500);
           const [report] = await reports();
           expect(report).to.deep.include({ number: 1, status: 200, next: 'end', code: 'internal_error' });
         }

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { startCli } from '../support/processes/cli.ts';
-import { startFaulty } from './faulty-process.ts';
+import { startFailingProcess } from './failing-process.ts';
 
 describe('endless work of a plugin (D52)', function () {
   this.timeout(900_000);
@@ -12,17 +12,17 @@ describe('endless work of a plugin (D52)', function () {
   const NEVER = 'new Promise(() => {})';
 
   for (const [title, setup, named] of [
-    ['a finish hook', `api.hook('finish', () => ${NEVER});`, /plugin \\"faulty\\", hook \\"finish\\"/],
-    ['an attempt hook', `api.hook('attempt', () => ${NEVER});`, /plugin \\"faulty\\", hook \\"attempt\\"/],
-    ['an onClose function', `api.onClose(() => ${NEVER});`, /plugin \\"faulty\\": onClose did not finish/],
+    ['a finish hook', `api.hook('finish', () => ${NEVER});`, /plugin \\"failing\\", hook \\"finish\\"/],
+    ['an attempt hook', `api.hook('attempt', () => ${NEVER});`, /plugin \\"failing\\", hook \\"attempt\\"/],
+    ['an onClose function', `api.onClose(() => ${NEVER});`, /plugin \\"failing\\": onClose did not finish/],
     [
       'what it keeps',
       `api.keep('x', () => ({}), () => ${NEVER}); api.onClose(() => ${NEVER}); api.onClose(() => ${NEVER});`,
-      /plugin \\"policies.faulty\\": onClose did not finish/,
+      /plugin \\"policies.failing\\": onClose did not finish/,
     ],
   ] as const)
     it(`${title} is named, does not keep the process, and the exit code is 0`, async () => {
-      const { url, running } = await startFaulty(folder, setup);
+      const { url, running } = await startFailingProcess(folder, setup);
       const key = /tg_\S+/.exec(running.stderr())?.[0] ?? '';
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',

@@ -106,14 +106,14 @@ describe('results of hooks are checked (D53)', () => {
     ['no target at all', 'route', 'return [];'],
     ['a path that is no path', 'send', `return { ...value, path: 'chat' };`],
     ['another body', 'send', `return { ...value, body: { model: 'other' } };`],
-    ['a cost that is no number', 'answer', `return { ...ANSWER, cost: '0.5' };`],
-    ['a cost below nothing', 'answer', `return { ...ANSWER, cost: -1 };`],
-    ['headers that are no text', 'answer', `return { ...ANSWER, headers: { 'x-a': 1 } };`],
+    ['a cost that is no number', 'answer', `return { ...RESULT, cost: '0.5' };`],
+    ['a cost below nothing', 'answer', `return { ...RESULT, cost: -1 };`],
+    ['headers that are no text', 'answer', `return { ...RESULT, headers: { 'x-a': 1 } };`],
   ];
   for (const [title, name, body] of ALMOST)
     it(`${title} from ${name} is an error of its plugin, and nothing is charged`, async () => {
-      const answer = `const ANSWER = { response: { id: 'x', choices: [{ message: {} }] } };`;
-      const own = await startProbe(`${answer} api.hook('${name}', (call, value) => { ${body} });`);
+      const reply = `const RESULT = { response: { id: 'x', choices: [{ message: {} }] } };`;
+      const own = await startProbe(`${reply} api.hook('${name}', (call, value) => { ${body} });`);
       try {
         const response = await own.post(CHAT, chatOf('x'));
         expect(response.status).to.equal(500);

@@ -57,7 +57,7 @@ describe('plugins with dependencies', () => {
     });
     return gateway;
   };
-  const ask = async ({ announcements, inject }: Gateway): Promise<Headers> => {
+  const send = async ({ announcements, inject }: Gateway): Promise<Headers> => {
     const key = announcements.find(({ use }) => use === 'key')?.value;
     const response = await inject('/v1/chat/completions', {
       method: 'POST',
@@ -84,7 +84,7 @@ describe('plugins with dependencies', () => {
       { clock: {}, teller: {} },
       { teller: {}, clock: {} },
     ]) {
-      const headers = await ask(await start([clock, teller], policies));
+      const headers = await send(await start([clock, teller], policies));
       expect(headers.get('x-hour')).to.equal('noon');
       expect(headers.get('x-order')?.trim()).to.equal(Object.keys(policies).join(' '));
       await gateway?.close();
@@ -111,12 +111,12 @@ describe('plugins with dependencies', () => {
     expect(await fails([silent])).to.include(
       'plugin "silent": provides "clock", which its definition does not declare: provides: [\'clock\']',
     );
-    const asks = policy('asks', { setup: (api) => void api.require('clock') });
-    expect(await fails([clock, asks])).to.include(
+    const consumer = policy('asks', { setup: (api) => void api.require('clock') });
+    expect(await fails([clock, consumer])).to.include(
       'plugin "asks": requires "clock", which its definition does not declare: requires: [\'clock\']',
     );
     expect(await fails([policy('idle', { provides: ['clock'] })])).to.include(
-      'plugin "idle": declares that it provides "clock", and does not call api.provide()',
+      'plugin "idle": declares that it provides "clock", but does not call api.provide()',
     );
   });
 
@@ -131,7 +131,7 @@ describe('plugins with dependencies', () => {
       'plugin "teller": needs "clock", which could not be set up. Left out: broken',
     );
     const without = await start([broken, teller], { broken: { required: false }, teller: { required: false } });
-    expect((await ask(without)).get('x-hour')).to.equal(null);
+    expect((await send(without)).get('x-hour')).to.equal(null);
   });
 });
 
@@ -201,7 +201,7 @@ describe('actions of a plugin beyond its declaration', () => {
     const fetches: PolicyPlugin['setup'] = (api) =>
       api.onReady(async () => void (await api.fetch('http://127.0.0.1:9/x')));
     expect(await run([], fetches)).to.include(
-      "fetches from 127.0.0.1:9, and its definition declares no host: hosts: ['127.0.0.1:9'], or permissions: ['hosts']",
+      "fetches from 127.0.0.1:9, but its definition declares no host: hosts: ['127.0.0.1:9'], or permissions: ['hosts']",
     );
     expect(await run(['hosts'], fetches)).to.include('fetch failed');
   });

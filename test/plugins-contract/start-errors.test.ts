@@ -16,10 +16,10 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   [
     'a hook of an unknown order',
     { setup: `api.hook('admit', { order: 'first', handler() {} });` },
-    /hook "admit" has the order "first"; it is "pre", "post" or absent/,
+    /hook "admit" has the invalid order "first"; use "pre", "post" or none/,
   ],
   [
-    'a hook for an operation that nobody has',
+    'a hook for an unknown operation',
     { setup: `api.hook('admit', { operations: ['chatt'], handler() {} });` },
     /hook "admit" is for the operation "chatt", which is not registered\. Did you mean "chat"\?/,
   ],
@@ -29,7 +29,7 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
     { kind: 'provider', setup: '' },
     /is of kind "provider" and registers no provider/,
   ],
-  ['an auth plugin that checks nobody', { kind: 'auth', setup: '' }, /it has no "authenticate" hook/],
+  ['an auth plugin without a check', { kind: 'auth', setup: '' }, /it has no "authenticate" hook/],
   ['an operation plugin without an operation', { kind: 'operation', setup: '' }, /registers no operation/],
   ['a dialect plugin without a dialect', { kind: 'dialect', setup: '' }, /registers no dialect/],
   ['a route without responses', { setup: route('responses: undefined') }, /route "GET \/x" has no responses/],
@@ -73,12 +73,12 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   [
     'a command that it does not list',
     { setup: `api.command({ name: 'greet', summary: 'x', run() {} });` },
-    /registers the command "greet" and does not list it: commands: \[\{ name: 'greet'/,
+    /registers the command "greet", which its definition does not list: commands: \[\{ name: 'greet'/,
   ],
   [
     'what another kind registers',
     { setup: `api.provider({});` },
-    /is of kind "policy" and registers a provider, which plugins of kind provider do/,
+    /is of kind "policy" and registers a provider, which only plugins of kind provider may do/,
   ],
 ];
 
@@ -130,7 +130,7 @@ describe('an invalid registration stops the start (D55)', () => {
 describe('missing requirements and problems of a plugin are reported before the start', () => {
   afterEach(removeFolders);
   /** Complete output of `tollgate check`. */
-  const faultsOf = (plugin: PluginText, config: object = {}): Promise<string> => {
+  const problemsOf = (plugin: PluginText, config: object = {}): Promise<string> => {
     const cwd = makeFolder({
       'probe.mjs': pluginFile(plugin),
       'tollgate.config.json': JSON.stringify({
@@ -146,20 +146,20 @@ describe('missing requirements and problems of a plugin are reported before the 
   const RUINED = `throw new Error('set up although it was only checked');`;
 
   it('a missing required plugin is named, by tollgate check too', async () => {
-    expect(await faultsOf({ more: `requires: ['medical'],`, setup: RUINED })).to.match(
+    expect(await problemsOf({ more: `requires: ['medical'],`, setup: RUINED })).to.match(
       /policies\.probe: needs "medical", which no configured plugin provides.*Add that plugin to the configuration/s,
     );
-    expect(await faultsOf({ more: `requires: ['echo', 'accounts'],`, setup: RUINED })).to.equal('');
+    expect(await problemsOf({ more: `requires: ['echo', 'accounts'],`, setup: RUINED })).to.equal('');
   });
 
   it('a plugin’s own check runs without its setup, and its problems have their places', async () => {
     const more = `
       configSchema: { type: 'object', properties: { ports: { type: 'array', items: { type: 'integer' } } } },
       check: ({ ports }, { baseDir, settings }) => ports.flatMap((port, at) => port === 9 ? [{ path: '/ports/' + at, message: 'is taken', hint: 'Choose another than ' + typeof baseDir + settings.billing + '.' }] : []),`;
-    expect(await faultsOf({ more, setup: RUINED }, { ports: [8, 9] })).to.match(
+    expect(await problemsOf({ more, setup: RUINED }, { ports: [8, 9] })).to.match(
       /tollgate\.config\.json:\d+:\d+ policies\.probe\.ports\[1\]: is taken.*Choose another than stringtrack/s,
     );
-    expect(await faultsOf({ more, setup: RUINED }, { ports: [8] })).to.equal('');
+    expect(await problemsOf({ more, setup: RUINED }, { ports: [8] })).to.equal('');
   });
 
   for (const [title, check, message] of [
@@ -167,6 +167,6 @@ describe('missing requirements and problems of a plugin are reported before the 
     ['returns no list', `() => 'all is well'`, /whose check does not return a list of problems/],
   ] as const)
     it(`a check that ${title} is an error of its plugin`, async () => {
-      expect(await faultsOf({ more: `check: ${check},`, setup: RUINED })).to.match(message);
+      expect(await problemsOf({ more: `check: ${check},`, setup: RUINED })).to.match(message);
     });
 });

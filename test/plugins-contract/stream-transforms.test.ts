@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
+import { type FailureRig, startFailureRig } from '../support/gateways/failure-rig.ts';
 import { pluginFile, readText, routeText } from '../support/plugins/plugin-file.ts';
 import { delta, events } from '../support/vendors/openai-vendor.ts';
 import { chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
@@ -29,7 +29,7 @@ const MASK = `${HELP}
         return ready === '' ? [] : [withText(chunk, mask(ready))];
       },
       end() {
-        ended.push(call.request.user ?? 'nobody');
+        ended.push(call.request.user ?? 'missing');
         return held === '' ? [] : [withText(last, mask(held))];
       },
     };
@@ -49,10 +49,10 @@ const textIn = (frames: readonly string[]): string =>
     .join('');
 
 describe('a transform of a stream', () => {
-  let rig: FaultRig;
+  let rig: FailureRig;
   const begin = async (...setups: readonly string[]): Promise<void> => {
     const files = Object.fromEntries(setups.map((setup, at) => [`p${at}.mjs`, pluginFile({ setup })]));
-    rig = await startFaultRig({ plugins: Object.keys(files).map((file) => `./${file}`) }, { files });
+    rig = await startFailureRig({ plugins: Object.keys(files).map((file) => `./${file}`) }, { files });
   };
   const ended = async () => (await (await rig.gateway.post('/ended', undefined)).json()) as readonly string[];
   afterEach(() => rig.stop());
@@ -65,7 +65,7 @@ describe('a transform of a stream', () => {
       ['write to ann@example.org now'],
     ]) {
       rig.vendor.script(events([...words.map((text) => delta(text)), STOP, USAGE, '[DONE]']));
-      const { frames } = await rig.ask({ stream: true });
+      const { frames } = await rig.send({ stream: true });
       expect(textIn(frames)).to.equal('write to *** now');
     }
   });
@@ -73,7 +73,7 @@ describe('a transform of a stream', () => {
   it('sends held-back text before the finish and usage chunks', async () => {
     await begin(MASK);
     rig.vendor.script(events([delta('mail ann@'), delta('example.org', 'stop'), USAGE, '[DONE]']));
-    const { frames } = await rig.ask({ stream: true, stream_options: { include_usage: true } });
+    const { frames } = await rig.send({ stream: true, stream_options: { include_usage: true } });
     const shown = frames.map((frame) => {
       if (!frame.startsWith('{')) return frame;
       const { choices, usage } = JSON.parse(frame) as {
@@ -84,16 +84,16 @@ describe('a transform of a stream', () => {
     });
     expect(shown).to.deep.equal(['text', 'text', 'stop', 'usage', '[DONE]']);
     expect(textIn(frames)).to.equal('mail ***');
-    expect(await ended()).to.deep.equal(['nobody']);
+    expect(await ended()).to.deep.equal(['missing']);
   });
 
   it('sends held-back text before the error of an interrupted provider', async () => {
     await begin(MASK);
     rig.vendor.script(events([delta('so far ann@'), delta('example.org')], (wire) => wire.reset()));
-    const heard = await rig.ask({ stream: true });
+    const heard = await rig.send({ stream: true });
     rig.expectError(heard, 'provider_unavailable');
     expect(textIn(heard.frames)).to.equal('so far ***');
-    expect(await ended()).to.deep.equal(['nobody']);
+    expect(await ended()).to.deep.equal(['missing']);
   });
 
   it('is not ended when the caller disconnects', async () => {
@@ -129,7 +129,7 @@ describe('a transform of a stream', () => {
       await wire.send(chunk(`data: ${STOP}\n\n`));
       await wire.send('0\r\n\r\n');
     });
-    const texts = await Promise.all(users.map(async (user) => textIn((await rig.ask({ stream: true, user })).frames)));
+    const texts = await Promise.all(users.map(async (user) => textIn((await rig.send({ stream: true, user })).frames)));
     expect(texts).to.deep.equal(users.map((user) => `for ${user} and ***`));
     expect(await ended()).to.have.members(users);
   });
@@ -140,7 +140,7 @@ describe('a transform of a stream', () => {
     );
     const words = Array.from({ length: 12 }, (_, n) => `${n} `);
     rig.vendor.script(events([...words.map((text) => delta(text)), STOP, '[DONE]']));
-    expect(textIn((await rig.ask({ stream: true })).frames)).to.equal(words.join(''));
+    expect(textIn((await rig.send({ stream: true })).frames)).to.equal(words.join(''));
   });
 
   it('that throws ends the stream, and no held-back text is sent after it', async () => {
@@ -158,7 +158,7 @@ describe('a transform of a stream', () => {
       });`;
     await begin(guard);
     rig.vendor.script(events([...['a ', 'b ', 'for', 'bidden', ' c'].map((text) => delta(text)), STOP, '[DONE]']));
-    const heard = await rig.ask({ stream: true });
+    const heard = await rig.send({ stream: true });
     rig.expectError(heard, 'content_filtered', 400);
     expect(textIn(heard.frames)).to.equal('a ');
     expect(await ended()).to.deep.equal([]);
@@ -173,7 +173,7 @@ describe('a transform of a stream', () => {
       await wire.send(chunk(`data: ${delta('one')}\n\n`));
       await wire.hang();
     });
-    rig.expectError(await rig.ask({ stream: true, user: 'no' }), 'internal_error', 500);
+    rig.expectError(await rig.send({ stream: true, user: 'no' }), 'internal_error', 500);
     await eventually(async () => expect(rig.vendor.connections.open).to.equal(0));
   });
 
@@ -182,7 +182,7 @@ describe('a transform of a stream', () => {
       `${HELP.replaceAll("'/ended'", `'/ended-${mark}'`)} api.hook('stream', () => { const held = []; return { push(chunk) { held.push(withText(chunk, textOf(chunk) + '${mark}')); return []; }, end: () => held.splice(0) }; });`;
     await begin(hold('1').replaceAll('/ended-1', '/e1'), hold('2').replaceAll('/ended-2', '/e2'));
     rig.vendor.script(events([delta('a'), delta('b'), STOP, '[DONE]']));
-    expect(textIn((await rig.ask({ stream: true })).frames)).to.equal('a21b21');
+    expect(textIn((await rig.send({ stream: true })).frames)).to.equal('a21b21');
   });
 
   it('also sees streams of plugins’ own calls', async () => {

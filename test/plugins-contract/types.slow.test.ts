@@ -39,7 +39,7 @@ declare module 'tollgate' {
 }
 export const known: readonly (keyof Operations)[] = ['words', 'embeddings', 'chat'];
 export const service: keyof Services = 'glossary';
-// @ts-expect-error -- nobody added it
+// @ts-expect-error -- no plugin added it
 export const unknown: keyof Operations = 'nothing';
 export type { EmbeddingRequest };`,
   },

@@ -110,7 +110,7 @@ describe('api.upgrade', () => {
     const text = shown?.text.replace("'ws'", WS).replace('(): void =>', '() =>') ?? '';
     gateway = await startProbe('', {}, { files: { 'probe.mjs': text } });
     const { seen } = open(gateway, '/clock');
-    await until('it was told the time', () => seen.messages.length > 0);
+    await until('it received the time', () => seen.messages.length > 0);
     expect(seen.messages[0]).to.match(/^local: 20/);
     await gateway.stop();
     await until('it is closed', () => seen.code !== undefined);

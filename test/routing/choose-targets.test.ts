@@ -123,29 +123,34 @@ describe('the affinity key of a conversation', () => {
 
 describe('the timeouts of an attempt', () => {
   const facts = { stream: true, request: {}, anotherWaits: false, isSuspect: false };
+  const timeouts = (
+    provider: Parameters<typeof timeoutsFor>[0],
+    alias: Parameters<typeof timeoutsFor>[1],
+    { anotherWaits, isSuspect, ...call }: typeof facts,
+  ) => timeoutsFor(provider, alias, call, anotherWaits, isSuspect);
 
   it('give a stream 30 s to its first token, half of it if another target is available, a sixth after a failure', () => {
-    expect(timeoutsFor({}, {}, facts).firstTokenMs).to.equal(30_000);
-    expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true }).firstTokenMs).to.equal(15_000);
-    expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true, isSuspect: true }).firstTokenMs).to.equal(5_000);
-    expect(timeoutsFor({}, {}, { ...facts, isSuspect: true }).firstTokenMs).to.equal(30_000);
+    expect(timeouts({}, {}, facts).firstTokenMs).to.equal(30_000);
+    expect(timeouts({}, {}, { ...facts, anotherWaits: true }).firstTokenMs).to.equal(15_000);
+    expect(timeouts({}, {}, { ...facts, anotherWaits: true, isSuspect: true }).firstTokenMs).to.equal(5_000);
+    expect(timeouts({}, {}, { ...facts, isSuspect: true }).firstTokenMs).to.equal(30_000);
   });
 
   it('give a non-streaming response 120 s to start', () => {
-    expect(timeoutsFor({}, {}, { ...facts, stream: false })).to.deep.equal({ firstByteMs: 120_000 });
+    expect(timeouts({}, {}, { ...facts, stream: false })).to.deep.equal({ firstByteMs: 120_000 });
   });
 
   it('give a thinking model four times as long', () => {
-    expect(timeoutsFor({}, {}, { ...facts, request: { reasoning_effort: 'high' } }).firstTokenMs).to.equal(120_000);
+    expect(timeouts({}, {}, { ...facts, request: { reasoning_effort: 'high' } }).firstTokenMs).to.equal(120_000);
   });
 
   it('are the provider’s, or with precedence the alias’s, for any number of targets', () => {
     const waiting = { ...facts, anotherWaits: true, isSuspect: true };
-    expect(timeoutsFor({ firstTokenMs: 7_000 }, {}, waiting).firstTokenMs).to.equal(7_000);
-    expect(timeoutsFor({ firstTokenMs: 7_000, idleMs: 1 }, { firstTokenMs: 9_000 }, waiting)).to.include({
+    expect(timeouts({ firstTokenMs: 7_000 }, {}, waiting).firstTokenMs).to.equal(7_000);
+    expect(timeouts({ firstTokenMs: 7_000, idleMs: 1 }, { firstTokenMs: 9_000 }, waiting)).to.include({
       firstTokenMs: 9_000,
       idleMs: 1,
     });
-    expect(timeoutsFor({ firstByteMs: 300_000 }, {}, waiting).firstTokenMs).to.equal(300_000);
+    expect(timeouts({ firstByteMs: 300_000 }, {}, waiting).firstTokenMs).to.equal(300_000);
   });
 });

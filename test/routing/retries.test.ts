@@ -42,9 +42,9 @@ describe('the retry of a request', () => {
     });
 
   it('waits at least the reported time, with jitter', () => {
-    const told = { class: 'rate_limit', status: 429, retryAfterMs: 2000 } as const;
-    expect(retryDelayMs(facts(told), false, () => 0)).to.equal(2100);
-    expect(retryDelayMs(facts(told), false, () => 1)).to.equal(2400);
+    const reported = { class: 'rate_limit', status: 429, retryAfterMs: 2000 } as const;
+    expect(retryDelayMs(facts(reported), false, () => 0)).to.equal(2100);
+    expect(retryDelayMs(facts(reported), false, () => 1)).to.equal(2400);
   });
 
   it('is limited to a fifth of the live calls, or to three if there are few', () => {

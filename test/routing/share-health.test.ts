@@ -64,7 +64,7 @@ describe('shared health of nodes', () => {
     });
     one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
     one.health.useKeys(new Map([['a', 'newer']]));
-    expect(one.health.mayTry(TARGET), 'what the vendor told to wait').to.equal(false);
+    expect(one.health.mayTry(TARGET), 'the retry-after of the vendor').to.equal(false);
   });
 
   it('lets the other node probe a target that one found healthy again', async () => {
@@ -112,15 +112,15 @@ describe('shared health of nodes', () => {
   });
 
   it('reads one number from the store while nothing changes', async () => {
-    let asked = 0;
+    let requestCount = 0;
     const counters = createLocalCounters();
     const counted: Counters = {
       ...counters,
       next: (key, by) => {
-        asked += 1;
+        requestCount += 1;
         return counters.next(key, by);
       },
-      lease: () => Promise.reject(new Error('nobody asks')),
+      lease: () => Promise.reject(new Error('not called')),
     };
     const { clock, two } = createNodes(counted);
     for (let n = 0; n < 100; n++) {
@@ -129,6 +129,6 @@ describe('shared health of nodes', () => {
       await Promise.resolve();
       await Promise.resolve();
     }
-    expect(asked).to.be.within(1, 6);
+    expect(requestCount).to.be.within(1, 6);
   });
 });

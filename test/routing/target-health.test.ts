@@ -124,20 +124,20 @@ describe('the health of a target', () => {
     const open = judgeAll([broken, broken, broken]);
     const at = open.openUntil ?? 0;
     const test = attempt(at);
-    const answered = judge(begin(open, test), firstToken, at + 1, test);
-    expect(stateOf(answered, at + 1)).to.equal('half-open');
-    expect(mayTry(answered, at + 2), 'a second call while the stream goes on').to.equal(false);
-    expect(stateOf(judge(answered, streamed, at + 3, test), at + 3)).to.equal('closed');
-    const again = judge(answered, broken, at + 3, test);
-    expect((again.openUntil ?? 0) - (at + 3), 'left alone for twice as long').to.equal(10_000);
+    const healthy = judge(begin(open, test), firstToken, at + 1, test);
+    expect(stateOf(healthy, at + 1)).to.equal('half-open');
+    expect(mayTry(healthy, at + 2), 'a second call while the stream goes on').to.equal(false);
+    expect(stateOf(judge(healthy, streamed, at + 3, test), at + 3)).to.equal('closed');
+    const again = judge(healthy, broken, at + 3, test);
+    expect((again.openUntil ?? 0) - (at + 3), 'open for twice as long').to.equal(10_000);
   });
 
   it('E54: is probed by a second call when the probing stream lasts longer than the open time', () => {
     const open = judgeAll([broken, broken, broken]);
     const at = open.openUntil ?? 0;
-    const answered = judge(begin(open, attempt(at)), firstToken, at + 1, attempt(at));
-    expect(mayTry(answered, at + 5_000)).to.equal(false);
-    expect(mayTry(answered, at + 5_001)).to.equal(true);
+    const healthy = judge(begin(open, attempt(at)), firstToken, at + 1, attempt(at));
+    expect(mayTry(healthy, at + 5_000)).to.equal(false);
+    expect(mayTry(healthy, at + 5_001)).to.equal(true);
   });
 
   it('E54: is not closed by a call without a stream, when it was opened by interrupted streams, for a minute', () => {
@@ -216,9 +216,9 @@ describe('the health of a target', () => {
   it('E59: is opened by the third failure in a row with a rate limit in between', () => {
     const limited = judgeAll([broken, broken, failure('rate_limit', 1_000)]);
     const at = limited.openUntil ?? 0;
-    const answered = judge(begin(limited, attempt(at)), firstToken, at, attempt(at));
-    expect(stateOf(answered, at), 'the limit is over').to.equal('closed');
-    expect(stateOf(judge(answered, failure(), at, attempt(at)), at)).to.equal('open');
+    const healthy = judge(begin(limited, attempt(at)), firstToken, at, attempt(at));
+    expect(stateOf(healthy, at), 'the limit is over').to.equal('closed');
+    expect(stateOf(judge(healthy, failure(), at, attempt(at)), at)).to.equal('open');
     const counted = judgeAll([broken, failure('rate_limit', 1_000)]);
     const next = judge(begin(counted, attempt(2001)), firstToken, 2001, attempt(2001));
     expect(stateOf(judge(next, failure(), 2001, attempt(2001)), 2001), 'a limit is no failure').to.equal('closed');

@@ -59,13 +59,13 @@ const MAX_SIDE = 4000;
  * everything older unreachable at once, including writes of calls in flight.
  */
 export function createAgentMemory(
-  api: { readonly instance: string; readonly stores: Pick<PluginApi['stores'], 'counters' | 'sets' | 'kept'> },
+  api: { readonly instance: string; readonly stores: Pick<PluginApi['stores'], 'counters' | 'sets' | 'stored'> },
   limits: MemoryLimits,
   now: () => number = Date.now,
 ): AgentMemory {
-  const { counters, sets, kept } = api.stores;
+  const { counters, sets, stored } = api.stores;
   const storeOf = ({ account }: Principal): SessionStore => {
-    return { instance: api.instance, documents: sessionDocuments(kept, account), counters, sets, limits };
+    return { instance: api.instance, documents: sessionDocuments(stored, account), counters, sets, limits };
   };
   return {
     open: (principal, session) => openSession(storeOf(principal), hashUser(principal), hash(session), now),
@@ -139,8 +139,8 @@ function divideTurns(
 ): { shown: readonly KeyedTurn[]; excess: readonly KeyedTurn[] } {
   const shown = newestTurns(all, limits.turns, limits.bytes);
   if (shown.length === all.length) return { shown, excess: [] };
-  const kept = newestTurns(all, Math.floor(limits.turns / 2), limits.bytes / 2);
-  return { shown, excess: all.slice(0, all.length - kept.length) };
+  const stored = newestTurns(all, Math.floor(limits.turns / 2), limits.bytes / 2);
+  return { shown, excess: all.slice(0, all.length - stored.length) };
 }
 
 function newestTurns(all: readonly KeyedTurn[], turns: number, bytes: number): readonly KeyedTurn[] {

@@ -1,4 +1,10 @@
-import { createSseWriter, formatUsd, type RouteContext, toGatewayError } from '../../../contract/index.ts';
+import {
+  formatUsd,
+  openEventStream,
+  type RouteContext,
+  type SseWriter,
+  toGatewayError,
+} from '../../../contract/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { Emit } from './trace.ts';
 
@@ -17,7 +23,7 @@ export async function respondInTime(
   work: (signal: AbortSignal, emit: Emit) => Promise<object>,
 ): Promise<void> {
   const deadline = startDeadline(ctx.state.signal, options.timeoutMs);
-  const stream = options.stream ? openEventStream(ctx) : undefined;
+  const stream = options.stream ? openAgentEvents(ctx) : undefined;
   const emit: Emit = (event, data) => stream?.send(event, data);
   try {
     const result = await untilAborted(work(deadline.signal, emit), deadline.signal);
@@ -49,15 +55,10 @@ function costOf(outcomes: RouteContext['state']['outcomes'] = []): string {
  * Server-sent events on a Koa response; each one's data is an object that also contains its `type`. Headers are sent
  * with the first event that is not held back. Errors have a status before, and are events afterwards.
  */
-function openEventStream(ctx: RouteContext) {
+function openAgentEvents(ctx: RouteContext) {
   const held: string[] = [];
   let ended = false;
-  let writer: ReturnType<typeof createSseWriter> | undefined;
-  const open = () => {
-    ctx.status = 200;
-    ctx.respond = false;
-    return createSseWriter(ctx.res, { signal: ctx.state.signal });
-  };
+  let writer: SseWriter | undefined;
   return {
     isOpen: () => writer !== undefined,
     send(event: string, data: object): void {
@@ -65,7 +66,7 @@ function openEventStream(ctx: RouteContext) {
       if (ended) return;
       held.push(`event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`);
       if (isHeld(event, data) && !writer) return;
-      writer ??= open();
+      writer ??= openEventStream(ctx);
       for (const frame of held.splice(0)) writer.write(frame);
     },
     end(): void {

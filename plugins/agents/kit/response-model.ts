@@ -238,7 +238,7 @@ interface Walk {
   properties: number;
 }
 
-interface Place {
+interface SchemaPosition {
   readonly param: string;
   readonly depth: number;
   /** References being resolved; a repeated one means that the schema is recursive. */
@@ -259,7 +259,7 @@ function normaliseSchema(schema: Schema, base: string): Schema {
   return visit(schema, { param: base, depth: 1, refs: [] }, { root: schema, base, nodes: 0, properties: 0 });
 }
 
-function visit(node: unknown, place: Place, walk: Walk): Schema {
+function visit(node: unknown, place: SchemaPosition, walk: Walk): Schema {
   const { param } = place;
   walk.nodes += 1;
   if (walk.nodes > SCHEMA_LIMITS.nodes)
@@ -279,7 +279,7 @@ function visit(node: unknown, place: Place, walk: Walk): Schema {
   return typeof node['$ref'] === 'string' ? withReference(node['$ref'], nullable, place, walk) : nullable;
 }
 
-function visitChildren(node: Schema, out: Record<string, unknown>, place: Place, walk: Walk): void {
+function visitChildren(node: Schema, out: Record<string, unknown>, place: SchemaPosition, walk: Walk): void {
   const { param, depth, refs } = place;
   const child = (value: unknown, path: string, deeper: number): Schema =>
     visit(value, { param: `${param}.${path}`, depth: depth + deeper, refs }, walk);
@@ -304,7 +304,7 @@ function visitChildren(node: Schema, out: Record<string, unknown>, place: Place,
   }
 }
 
-function visitProperties(properties: unknown, place: Place, walk: Walk): Schema {
+function visitProperties(properties: unknown, place: SchemaPosition, walk: Walk): Schema {
   const param = `${place.param}.properties`;
   if (!isObject(properties)) return refuse(param, 'must be an object of schemas');
   const entries = Object.entries(properties);
@@ -321,7 +321,7 @@ function visitProperties(properties: unknown, place: Place, walk: Walk): Schema 
 }
 
 /** Inlines the referenced schema; constraints next to the reference still apply. */
-function withReference(ref: string, siblings: Schema, place: Place, walk: Walk): Schema {
+function withReference(ref: string, siblings: Schema, place: SchemaPosition, walk: Walk): Schema {
   const param = `${place.param}.$ref`;
   if (!ref.startsWith('#/'))
     return refuse(param, 'must be a local reference such as "#/$defs/item", not to the whole schema');

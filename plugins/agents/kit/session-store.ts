@@ -34,13 +34,13 @@ interface SessionDocuments {
  * Session documents count towards the account's stored documents: the least recently written ones are evicted above the
  * limit.
  */
-export function sessionDocuments(kept: AccountDocuments, account: string): SessionDocuments {
+export function sessionDocuments(stored: AccountDocuments, account: string): SessionDocuments {
   const keyOf = (key: string): string => `memory.${key}`;
   return {
-    get: (key) => kept.get(keyOf(key)),
-    getMany: (keys) => Promise.all(keys.map((key) => kept.get<Stored>(keyOf(key)))),
-    set: (key, document, ttlMs) => kept.set(account, keyOf(key), document, ttlMs),
-    delete: (...keys) => Promise.all(keys.map((key) => kept.delete(account, keyOf(key)))),
+    get: (key) => stored.get(keyOf(key)),
+    getMany: (keys) => Promise.all(keys.map((key) => stored.get<Stored>(keyOf(key)))),
+    set: (key, document, ttlMs) => stored.set(account, keyOf(key), document, ttlMs),
+    delete: (...keys) => Promise.all(keys.map((key) => stored.delete(account, keyOf(key)))),
   };
 }
 

@@ -371,7 +371,7 @@ export default definePlugin({
       responses: {
         200: { description: 'Reviewed response; with `stream`, agent events.', schema: MEDICAL_RESPONSE },
       },
-      errorNote: (error, request) => (hasNotice(error) ? undefined : noteFor(request, config)),
+      errorNote: (error, request) => (hasNotice(error) ? undefined : noticeFor(request, config)),
       handler: (ctx) => {
         readMessage(ctx.state.body.message, 'send what the person describes or asks.');
         return handleMedical(ctx, ctx.state.body, state);
@@ -382,7 +382,7 @@ export default definePlugin({
 });
 
 /** Notice for requests rejected before screening: no answer is available, with the emergency number. */
-function noteFor({ body, headers }: RefusedRequest, { country, crisisLine }: MedicalConfig): string {
+function noticeFor({ body, headers }: RefusedRequest, { country, crisisLine }: MedicalConfig): string {
   const { message, patient } = (body ?? {}) as Partial<MedicalRequestBody>;
   const written = message === undefined ? undefined : detectLanguage(message);
   const language = written ?? languageOf(headers['accept-language']) ?? 'en';

@@ -90,7 +90,7 @@ export function createFolderCheck(
   };
 }
 
-/** Records the end of a worker. One that stopped because of embeddings did not fail itself. */
+/** Records the end of a worker. An end because of embeddings is no failure of the worker. */
 function settle(
   outcome: Exclude<WorkerOutcome, { readonly error: string }>,
   update: Retry,

@@ -103,6 +103,9 @@ function withFallingScores(hits: readonly Hit[]): readonly Hit[] {
 /** Highest value of a query word for which the passage has only similar words. */
 const LIKE = 0.9;
 
+/** Least share of a query of several words in a passage that has none of them, only similar ones. */
+const MIN_SIMILAR = Object.freeze({ words: 3, share: 0.3 });
+
 /**
  * Share of the query's words in a passage, weighted by rarity; 1 only if it contains every word exactly. Also whether
  * it contains any of them, or a similar one.
@@ -124,7 +127,8 @@ function coverage(
     covered += (weights[at] ?? 0) * LIKE * share;
     isAny ||= isLike;
   }
-  return { share: covered / all, isLike: isAny };
+  const share = covered / all;
+  return { share, isLike: isAny && (whole.size > 0 || words.length < MIN_SIMILAR.words || share >= MIN_SIMILAR.share) };
 }
 
 /** Reciprocal rank fusion: the ids of several rankings, best first. */

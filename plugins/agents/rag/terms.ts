@@ -6,6 +6,10 @@ const RUNS = new RegExp(`${UNSPACED.source}+|[^${UNSPACED.source.slice(1, -1)}]+
 /** Characters with a meaning of their own. */
 const HAN = /\p{sc=Han}/u;
 
+const HIRAGANA = /^\p{sc=Hiragana}+$/u;
+/** A single character of a syllabary, which is in nearly every text. */
+const ONE_KANA = /^[\p{sc=Hiragana}\p{sc=Katakana}ー]$/u;
+
 /** Maximum words of a query, and parts of them. */
 const MAX_WORDS = 64;
 const MAX_PARTS = 128;
@@ -78,7 +82,9 @@ function splitRuns(word: string): readonly string[] {
   return (word.match(RUNS) ?? []).flatMap((run) => {
     if (!UNSPACED.test(run)) return [run];
     segmenter ??= new Intl.Segmenter('und', { granularity: 'word' });
-    return [...segmenter.segment(run)].map(({ segment }) => segment);
+    const words = [...segmenter.segment(run)].map(({ segment }) => segment);
+    // The dictionary cuts a word that it does not know into single characters.
+    return HIRAGANA.test(run) && words.some((each) => ONE_KANA.test(each)) ? [run] : words;
   });
 }
 
@@ -148,11 +154,20 @@ const UNLIKE: Likeness = Object.freeze({ share: 0, isLike: false });
 /** Least share of a query word's parts for a similar word. */
 const MIN_SHARED = 0.5;
 
+/** Least share of the pairs of a word without spaces and without characters that have a meaning of their own. */
+const MIN_SOUNDS = 0.6;
+
 /** Least share and number of parts for a word that is contained in the query's word. */
 const INSIDE = Object.freeze({ share: 0.6, parts: 4 });
 
 /** Least number of common first parts of words that begin alike. */
 const BEGINNING = 3;
+
+/** Least number of common parts of a word and another one within it. */
+const WITHIN = 3;
+
+/** Least length of what stands before a word within another one: `ge`kündigt, but not `p`article. */
+const MIN_BEFORE = 2;
 
 /**
  * Share of a query's word in one word of the text. Parts spread over several words do not count, since nearly every
@@ -169,13 +184,41 @@ export function likeness(word: string, { text, words }: ComparedText): Likeness 
   for (const [other, shared] of shares) {
     const others = partsOf(other);
     const share = shared / own.size;
-    const isLike =
-      (share >= MIN_SHARED && (shared > 1 || other.startsWith(word) || other.endsWith(word) || HANGUL.test(word))) ||
-      (shared >= INSIDE.parts && shared / others.length >= INSIDE.share) ||
-      (beginning.length === BEGINNING && beginning.every((part, at) => others[at] === part));
+    const isLike = HANGUL.test(word)
+      ? share >= MIN_SHARED
+      : isSimilar({ word, parts, other, others, shared }) ||
+        (beginning.length === BEGINNING && beginning.every((part, at) => others[at] === part));
     if (isLike === best.isLike ? share > best.share : isLike) best = { share, isLike };
   }
   return best;
+}
+
+/**
+ * Words are similar if they begin alike, or if one begins within the other: inflections and compounds. Common parts at
+ * other places are a coincidence: picture and facture, mother and others.
+ */
+function isSimilar({
+  word,
+  parts,
+  other,
+  others,
+  shared,
+}: {
+  readonly word: string;
+  readonly parts: readonly string[];
+  readonly other: string;
+  readonly others: readonly string[];
+  readonly shared: number;
+}): boolean {
+  const [first = ''] = parts;
+  const [otherFirst = ''] = others;
+  const before = parts.indexOf(otherFirst);
+  const isInside = shared >= INSIDE.parts && shared / others.length >= INSIDE.share && before >= MIN_BEFORE;
+  if (isInside) return true;
+  if (shared / new Set(parts).size < MIN_SHARED) return false;
+  if (first === otherFirst) return shared > 1 || other.startsWith(word);
+  if (other.includes(word)) return shared > 1 || other.endsWith(word);
+  return shared >= WITHIN && (others.includes(first) || before >= MIN_BEFORE);
 }
 
 /**
@@ -192,5 +235,5 @@ function likenessUnspaced(word: string, text: string): Likeness {
   }
   const pairs = characters.slice(1).map((character, at) => `${characters[at]}${character}`);
   const share = pairs.filter((pair) => text.includes(pair)).length / Math.max(1, pairs.length);
-  return { share, isLike: share >= MIN_SHARED };
+  return { share, isLike: share >= (HAN.test(word) ? MIN_SHARED : MIN_SOUNDS) };
 }

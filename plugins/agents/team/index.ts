@@ -67,8 +67,8 @@ interface Board {
 }
 
 /**
- * Runs a round: every agent with an order works. One with questions to others gets their reports and works again in the
- * next round.
+ * Runs a round: every agent with an order works. An agent with questions to others gets their reports and works again
+ * in the next round.
  */
 async function consult(
   job: TeamJob,
@@ -350,7 +350,9 @@ const ROSTER = {
 function registerForOperators(state: TeamState): void {
   const open = { ...FOR_OPERATORS, scope: 'models:call', path: '/api/core/admin/agent' } as const;
   state.api.route({
-    ...{ ...open, method: 'GET', summary: 'List the agents of the team' },
+    ...open,
+    method: 'GET',
+    summary: 'List the agents of the team',
     responses: { 200: { description: 'Agents of the team.', schema: ROSTER } },
     handler(ctx) {
       const agents = state.team().members.map(({ name, when, model = null }) => ({ name, when, model }));
@@ -359,7 +361,9 @@ function registerForOperators(state: TeamState): void {
     },
   });
   state.api.route({
-    ...{ ...open, method: 'POST', summary: 'Ask the team of agents, charged to the signed-in person' },
+    ...open,
+    method: 'POST',
+    summary: 'Ask the team of agents, charged to the signed-in person',
     description: 'Same body and response as `/api/core/agent`.',
     body: TEAM_REQUEST,
     maxBodyBytes: 20 * 1024 * 1024,

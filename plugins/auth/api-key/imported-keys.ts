@@ -229,9 +229,13 @@ function requestOf(row: Row, expires: number): { readonly request: KeyRequest; r
 const EVERY_MODEL: ReadonlySet<string> = new Set(['all-proxy-models', 'all-team-models']);
 
 const PERIODS: Readonly<Record<string, 'day' | 'week' | 'month'>> = Object.freeze({
-  ...{ '24h': 'day', '1d': 'day' },
-  ...{ '7d': 'week', '1w': 'week' },
-  ...{ '30d': 'month', '31d': 'month', '1mo': 'month' },
+  '24h': 'day',
+  '1d': 'day',
+  '7d': 'week',
+  '1w': 'week',
+  '30d': 'month',
+  '31d': 'month',
+  '1mo': 'month',
 });
 
 /** Rounds an amount to nano-dollars, without binary rounding noise. */

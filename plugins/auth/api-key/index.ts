@@ -2,7 +2,7 @@ import { definePlugin, isGatewayError, type PluginApi, problemsOf, type UserReco
 import { createPlanBook, KEY_ORIGINS, type KeyOrigin, USERS } from '../../policies/kit/index.ts';
 import { KEY_PATTERN } from './format.ts';
 import { createImportedKeys } from './imported-keys.ts';
-import { createKeyIndex } from './key-index.ts';
+import { createKeyIndex, type KeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
 import { readOperatorKeyFor, watchEnds } from './key-rights.ts';
 import { registerKeys } from './keys-command-and-routes.ts';
@@ -42,7 +42,7 @@ export default definePlugin({
         type: 'string',
         secret: true,
         description:
-          'Server-side secret in every stored hash, at least 32 bytes. All nodes of a store need the same value. Default: created on first start in the file `pepper` of the data folder.',
+          'Secret in every stored hash, at least 32 bytes. All gateways of a store need the same. Default: the file `pepper` of the data folder, created at the first start.',
       },
       previousPeppers: {
         type: 'array',
@@ -112,7 +112,7 @@ export default definePlugin({
       onChange: verifier.forget,
       onCreate: api.books.records<UserRecord>(USERS).note,
       maxKeysPerUser,
-      noteOrigins: createNoteOrigins(api),
+      recordOrigins: createNoteOrigins(api),
     });
 
     const imported = config.importedKeys && createImportedKeys(api, { verifier, readPeppers: readCheckedPeppers });
@@ -125,19 +125,21 @@ export default definePlugin({
     registerRoutes(api, { keyring, check, creationsPerHour });
     const { counters } = api.stores;
     registerTeamKeys(api, {
-      ...{ keyring, check },
+      keyring,
+      check,
       countCreation: (maker, now) => countCreation({ counters, creationsPerHour }, maker, now),
     });
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
     registerKeys(api, { keyring, check, imported, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
     watchEnds(api, index, records);
     for (const data of personalKeys({ keyring, index, records })) api.stores.personalData(data);
+    const first = createFirstClaim(api, index);
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
-        if (!bootstrap || !(await index.isEmpty()) || !(await index.claimFirst())) return announceCommand(api);
+        if (!bootstrap || !(await first.claim())) return announceCommand(api);
         await makeFirstKey(api, keyring).catch(async (error: unknown) => {
-          await index.unclaimFirst().catch(() => undefined);
+          await first.unclaim().catch(() => undefined);
           throw error;
         });
       }),
@@ -158,6 +160,26 @@ async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap:
       'The store of API keys does not respond yet; requests with keys get 503 until it does.',
     );
   }
+}
+
+/**
+ * Creates the claim of the first key, which only one process ever gets. A document records it too: in a Keyv adapter, documents
+ * outlive the index of keys, which is empty after each start.
+ */
+function createFirstClaim(api: Pick<PluginApi, 'keyv'>, index: KeyIndex) {
+  const documents = api.keyv<boolean>('first-key');
+  return {
+    async claim(): Promise<boolean> {
+      if (!(await index.isEmpty()) || (await documents.get('made')) !== undefined) return false;
+      if (!(await index.claimFirst())) return false;
+      await documents.set('made', true);
+      return true;
+    },
+    async unclaim(): Promise<void> {
+      await documents.delete('made');
+      await index.unclaimFirst();
+    },
+  };
 }
 
 async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {

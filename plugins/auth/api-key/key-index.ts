@@ -56,7 +56,7 @@ const FIRST = 'keys-first';
 
 /** Maximum number of similar ids stored and reported. */
 const MAX_ALIKE = 100;
-const MAX_TOLD = 10;
+const MAX_REPORTED = 10;
 
 export function createKeyIndex(sets: Sets): KeyIndex {
   const listSet = async (set: string, { limit, after }: Page): Promise<readonly IndexEntry[]> => {
@@ -93,7 +93,7 @@ export function createKeyIndex(sets: Sets): KeyIndex {
     },
     async findSimilar(ids) {
       const alike = await Promise.all(ids.map((id) => withStore(() => sets.list(ofLook(id), { limit: MAX_ALIKE }))));
-      return [...new Set(alike.flat())].filter((id) => !ids.includes(id)).slice(0, MAX_TOLD);
+      return [...new Set(alike.flat())].filter((id) => !ids.includes(id)).slice(0, MAX_REPORTED);
     },
     listUser: (userId, page) => listSet(ofUser(userId), page),
     listAll: (page) => listSet(ALL, page),

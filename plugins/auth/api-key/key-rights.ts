@@ -106,13 +106,13 @@ const MAX_LOOKED = 1000;
 /** Warns of operators' keys that expire soon, in the log once a day each and by a gauge. Notices cover all keys. */
 export function watchEnds(
   api: NoticeApi &
-    Pick<PluginApi, 'log' | 'onReady' | 'onClose'> & { readonly operators: Pick<PluginApi['operators'], 'figure'> },
+    Pick<PluginApi, 'log' | 'onReady' | 'onClose'> & { readonly operators: Pick<PluginApi['operators'], 'gauge'> },
   index: Pick<KeyIndex, 'listOperators' | 'listEnding' | 'forgetEnd'>,
   records: Pick<KeyRecords, 'find'>,
 ): void {
   let ending = 0;
-  const told = new Map<string, number>();
-  api.operators.figure({
+  const reported = new Map<string, number>();
+  api.operators.gauge({
     name: 'operator_keys_ending',
     help: 'Operator keys that expire within 14 days.',
     read: () => ending,
@@ -128,8 +128,8 @@ export function watchEnds(
       if (expiresAt === undefined || key.retiredAt !== undefined || expiresAt > now + WARN_MS) continue;
       count += 1;
       tellEnd(api, 'The operator key', { ...key, expiresAt }, daysBefore(expiresAt, NOTICE_DAYS, now));
-      if (now - (told.get(id) ?? 0) < DAY_MS) continue;
-      told.set(id, now);
+      if (now - (reported.get(id) ?? 0) < DAY_MS) continue;
+      reported.set(id, now);
       api.log.warn(
         { key: prefixOf(id), user: key.record.userId, expires_at: new Date(expiresAt).toISOString() },
         'An operator key expires soon. Extend it with "tollgate keys update <key> --expires 365d" or create a new one.',
@@ -187,6 +187,7 @@ function tellEnd(
     type: 'key.expires',
     text: `${what} ${key} expires on ${end.slice(0, 10)}`,
     facts: { key, user: userId, expires_at: end },
-    ...{ cause: `key.expires ${key} ${end}${days === undefined ? '' : ` ${days}`}`, rememberMs: 30 * DAY_MS },
+    cause: `key.expires ${key} ${end}${days === undefined ? '' : ` ${days}`}`,
+    rememberMs: 30 * DAY_MS,
   });
 }

@@ -25,6 +25,7 @@ import { RIGHTS_FIELDS, RIGHTS_OPTIONS, readRightsOptions, refuseMore, rightsOfK
 import { type IssuedKey, type Keyring, mapKeys } from './manage-keys.ts';
 import { type KeyEdit, type KeyLimits, type KeyRights, limitsOf, type StoredKey } from './records.ts';
 import {
+  bareNumberReason,
   type KeyRequest,
   LIMIT_OPTIONS,
   OPERATORS_BODY,
@@ -83,11 +84,15 @@ export function registerKeys(
 ): void {
   const changes = createChanges(keyring);
   const table: Resource<StoredKey, string> = {
-    ...{ name: 'key', path: '/api/core/admin/keys', id: 'id', schema: KEY_INFO },
+    name: 'key',
+    path: '/api/core/admin/keys',
+    id: 'id',
+    schema: KEY_INFO,
     scopes: { read: 'keys:read', write: 'keys:write' },
     response: 'The changed key.',
     command: {
-      ...{ name: 'keys', summary: 'API keys' },
+      name: 'keys',
+      summary: 'API keys',
       id: { name: '<id>', summary: 'id of the key, its tg_ prefix, or the whole (leaked) key' },
       order: ['create', 'list', 'show', 'update', 'block', 'unblock', 'rotate', 'revoke', 'import', 'accept-pepper'],
     },
@@ -122,8 +127,10 @@ function createChanges(keyring: Keyring) {
     return changed(before, after);
   };
   const changed = (before: StoredKey, after: StoredKey) => ({
-    ...{ version: versionOf(after), subject: prefixOf(after.record.id) },
-    ...{ before: shownInAudit(describeNewKey(before)), after: shownInAudit(describeNewKey(after)) },
+    version: versionOf(after),
+    subject: prefixOf(after.record.id),
+    before: shownInAudit(describeNewKey(before)),
+    after: shownInAudit(describeNewKey(after)),
     show: () => keyring.describe(after),
   });
   return { edit, changed };
@@ -134,7 +141,8 @@ function readActions(make: Make, keyring: Keyring): readonly Action[] {
     make.list({
       http: {
         summary: 'List API keys, oldest first',
-        ...{ response: 'Page of keys.', schema: KEY_INFO },
+        response: 'Page of keys.',
+        schema: KEY_INFO,
         description: SEARCH_NOTE,
         filters: { user: { ...USER, description: 'Only keys of this user, without revoked ones.' }, ...SEARCH_FILTERS },
       },
@@ -180,7 +188,8 @@ function blockActions(make: Make, { edit }: Changes): readonly Action[] {
         }),
       cli: {
         summary: 'Block an API key until it is unblocked',
-        ...{ options: [REASON_OPTION], read: readReason },
+        options: [REASON_OPTION],
+        read: readReason,
         text: ({ prefix }) => `${prefix} is blocked; ${WITHIN}.`,
       },
     }),
@@ -201,7 +210,8 @@ function rotateAction(make: Make, keyring: Keyring): Action {
     word: 'rotate',
     http: {
       summary: 'Rotate an API key (limits and budgets carry over)',
-      ...{ body: ROTATE_BODY, bodyOptional: true },
+      body: ROTATE_BODY,
+      bodyOptional: true,
       schema: ISSUED,
     },
     // The successor gets everything of the old key, including its role.
@@ -212,7 +222,8 @@ function rotateAction(make: Make, keyring: Keyring): Action {
       const rest = seconds === 0 ? 'is revoked' : `remains valid for ${seconds} seconds`;
       const prefix = prefixOf(old.record.id);
       return {
-        ...{ version: 0, subject: prefix },
+        version: 0,
+        subject: prefix,
         after: { successor: issued.info.prefix, overlap_seconds: seconds },
         show: () => showIssued(`API key rotated; ${prefix} ${rest}. Store the new key now`, issued),
       };
@@ -256,9 +267,11 @@ function createAction(
   return make.create({
     word: 'create',
     http: {
-      ...{ summary: 'Create an API key for any user', body: CREATE_BODY },
+      summary: 'Create an API key for any user',
+      body: CREATE_BODY,
       description: 'The key is only in this response; it is not stored.',
-      ...{ response: 'The new key; it is shown only once.', schema: MADE },
+      response: 'The new key; it is shown only once.',
+      schema: MADE,
     },
     async apply({ body: { user_id, account, role, scopes, ...wanted }, now, by }) {
       const rights = { ...(role != null && { role }), ...(scopes != null && { scopes }) };
@@ -271,7 +284,9 @@ function createAction(
       const similar = await keyring.findSimilar(owner);
       const issued = await keyring.create(owner, limits, now);
       return {
-        ...{ version: 0, subject: issued.info.prefix, after: shownInAudit(issued.info) },
+        version: 0,
+        subject: issued.info.prefix,
+        after: shownInAudit(issued.info),
         show: () => ({ ...showIssued('API key created. Store it now', issued), similar }),
       };
     },
@@ -297,7 +312,9 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
   return make.change({
     word: 'update',
     http: {
-      ...{ method: 'PATCH', summary: 'Update an API key', body: UPDATE_BODY },
+      method: 'PATCH',
+      summary: 'Update an API key',
+      body: UPDATE_BODY,
       description:
         'Sets the fields in the body; null removes a field. `If-Match` rejects the change if the version differs.',
     },
@@ -429,11 +446,13 @@ function readCleared(text: string | undefined): readonly string[] {
 const MAX_OVERLAP_MS = 30 * 86_400_000;
 
 function readOverlapSeconds(text: string): number {
+  const reason = 'must be a duration of at most 30d, such as 1h or 0s';
+  let overlapMs: number;
   try {
-    const overlapMs = parseDuration(text);
-    if (overlapMs <= MAX_OVERLAP_MS) return Math.floor(overlapMs / 1000);
-  } catch {
-    // Rejected below.
+    overlapMs = parseDuration(text);
+  } catch (error) {
+    throw wrongOption('--overlap', bareNumberReason(text, error) ?? reason);
   }
-  throw wrongOption('--overlap', 'must be a duration of at most 30d, such as 1h or 0s');
+  if (overlapMs > MAX_OVERLAP_MS) throw wrongOption('--overlap', reason);
+  return Math.floor(overlapMs / 1000);
 }

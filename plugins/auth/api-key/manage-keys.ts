@@ -91,7 +91,7 @@ export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
         throw new GatewayError('conflict', `The key ${prefixOf(id)} was rotated before. Rotate its successor instead.`);
       }
       try {
-        await parts.noteOrigins([id, record.id], limitsIdOf(record));
+        await parts.recordOrigins([id, record.id], limitsIdOf(record));
         // One key more than allowed: the old one stops counting at the end of the overlap.
         await storeKey(parts, record, maxKeysPerUser + 1, now);
         if (overlapMs === 0) await revokeKey(parts, key, now);
@@ -175,7 +175,7 @@ interface KeyringParts {
   readonly onCreate: (userId: string) => Promise<void>;
   readonly maxKeysPerUser: number;
   /** Records the first of several keys that replaced one another: budgets may name any of them. */
-  readonly noteOrigins: (ids: readonly string[], first: string) => Promise<void>;
+  readonly recordOrigins: (ids: readonly string[], first: string) => Promise<void>;
   /** Removes ended keys from their user's index; returns the number left. */
   readonly dropEnded: (userId: string, now: number) => Promise<number>;
 }

@@ -175,8 +175,7 @@ export async function acceptPepper(sets: Sets, peppers: Peppers): Promise<number
 
 function mismatch(): Error {
   return new Error(
-    'The API keys in this store belong to another pepper. Configure every gateway of the ' +
-      'store with the same auth.api-key.pepper (or the same file "pepper" in its data folder). If that pepper is lost, ' +
-      '"tollgate keys accept-pepper --yes" makes its keys invalid.',
+    'The API keys in this store belong to another pepper. Set the same auth.api-key.pepper on all gateways of the store. ' +
+      'If it is lost, run "tollgate keys accept-pepper --yes".',
   );
 }

@@ -59,6 +59,8 @@ export interface KeyRecord extends KeyLimits, KeyRights {
   readonly limitsId?: string;
   /** Limits of its user over all keys. */
   readonly userLimits?: UserLimits;
+  /** Unix milliseconds of the last change of its budgets; absent if they are as old as the key. */
+  readonly budgetsSince?: number;
 }
 
 /** Id under which a key's limits and budget are counted. */
@@ -69,6 +71,7 @@ export function limitsIdOf({ id, limitsId }: KeyRecord): string {
 /** Changes by operators: limits that replace the original ones, and blocking. */
 export interface KeyEdit {
   readonly limits: KeyLimits;
+  readonly budgetsSince?: number;
   /** Unix milliseconds; absent if the key is not blocked. */
   readonly blockedAt?: number;
   readonly blockReason?: string;
@@ -194,12 +197,23 @@ async function editKey(
   // stored without a time limit from here on.
   const value = await withStore(() => keys.get(id));
   if (value !== undefined) await writeStore(() => keys.set(id, value));
-  const changed = await edits.change(id, (edit) => make(edit ?? { limits: limitsOf(record) }), expected);
+  const changed = await edits.change(
+    id,
+    (edit = { limits: limitsOf(record) }) => noteBudgets(edit, make(edit)),
+    expected,
+  );
   const join = (edit: RecordVersion<KeyEdit>): StoredKey => joinKey(record, revokedAt, retiredAt, edit);
   return {
     before: join({ version: changed.version - 1, value: changed.before }),
     after: join(changed),
   };
+}
+
+/** Adds the time of the change if an edit changes the budgets. */
+function noteBudgets(before: KeyEdit, after: KeyEdit): KeyEdit {
+  const isSame = JSON.stringify(before.limits.budgets) === JSON.stringify(after.limits.budgets);
+  const budgetsSince = isSame ? before.budgetsSince : Date.now();
+  return budgetsSince === undefined ? after : { ...after, budgetsSince };
 }
 
 /** True if a key is no longer valid. */
@@ -215,9 +229,9 @@ function joinKey(
 ): StoredKey {
   const record = value ? { ...withoutLimits(made), ...value.limits } : made;
   const expiresAt = Math.min(record.expiresAt ?? Infinity, retiredAt ?? Infinity);
-  const { blockedAt, blockReason } = value ?? {};
+  const { blockedAt, blockReason, budgetsSince } = value ?? {};
   return {
-    record,
+    record: budgetsSince === undefined ? record : { ...record, budgetsSince },
     version,
     ...omitUndefined({ revokedAt, retiredAt, expiresAt: expiresAt === Infinity ? undefined : expiresAt }),
     ...omitUndefined({ blockedAt, blockReason }),
@@ -236,7 +250,13 @@ export function limitsOf(record: KeyRecord): KeyLimits {
 function withoutLimits(record: KeyRecord): Omit<KeyRecord, keyof KeyLimits> {
   const { version, id, userId, account, role, scopes, hash, pepperId, createdAt, limitsId, userLimits } = record;
   return {
-    ...{ version, id, userId, account, hash, pepperId, createdAt },
+    version,
+    id,
+    userId,
+    account,
+    hash,
+    pepperId,
+    createdAt,
     ...omitUndefined({ role, scopes, limitsId, userLimits }),
   };
 }

@@ -238,9 +238,15 @@ function readExpiryOption(text: string, now: number): string {
   if (text.includes('T')) return text;
   try {
     return new Date(now + parseDuration(text)).toISOString();
-  } catch {
-    throw wrongOption('--expires', 'must be a duration such as 30d or a date-time such as 2027-01-31T12:00:00Z');
+  } catch (error) {
+    const reason = 'must be a duration such as 30d or a date-time such as 2027-01-31T12:00:00Z';
+    throw wrongOption('--expires', bareNumberReason(text, error) ?? reason);
   }
+}
+
+/** Reason with both readings of a number where a duration is expected; undefined for another text. */
+export function bareNumberReason(text: string, error: unknown): string | undefined {
+  return error instanceof TypeError && /^[\d.]+$/.test(text.trim()) ? error.message : undefined;
 }
 
 function readList(options: Options, name: string, flag = name): readonly string[] | null {

@@ -70,7 +70,9 @@ export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'n
   const note: Deps['note'] = (ctx, action, info, from) =>
     api.operators
       .audit({
-        ...{ actor: auditActor(ctx), action, subject: from ?? info.prefix },
+        actor: auditActor(ctx),
+        action,
+        subject: from ?? info.prefix,
         after: from === undefined ? shownInAudit(info) : { successor: info.prefix },
       })
       .catch(() => undefined);

@@ -56,7 +56,9 @@ interface Parts {
 export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation }: Parts): void {
   const route = createTeamRoutes(api);
   route({
-    ...{ method: 'GET', path: '/keys', summary: 'List the keys with the tag of your team, oldest first' },
+    method: 'GET',
+    path: '/keys',
+    summary: 'List the keys with the tag of your team, oldest first',
     description: SEARCH_NOTE,
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
     responses: { 200: { description: 'Page of keys.', schema: listOf(KEY_INFO) } },
@@ -68,7 +70,10 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
     },
   });
   route({
-    ...{ method: 'POST', path: '/keys', summary: 'Create a key for your team', body: CREATE_BODY },
+    method: 'POST',
+    path: '/keys',
+    summary: 'Create a key for your team',
+    body: CREATE_BODY,
     description:
       'The key is only in this response; it is not stored. It has the tag of the team and cannot exceed the team’s rights.',
     bodyOptional: true,
@@ -84,7 +89,9 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
       await countCreation(`team ${own.tag}`, now);
       const key = await keyring.create({ userId: user_id, account: accountOf(own) }, limits, now);
       await api.operators.audit({
-        ...{ actor: auditActor(ctx), action: 'key.create', subject: key.info.prefix },
+        actor: auditActor(ctx),
+        action: 'key.create',
+        subject: key.info.prefix,
         after: shownInAudit(key.info),
       });
       send(ctx, { message: 'API key created. Store it now; it is shown only once.', ...shown(key) });
@@ -100,8 +107,11 @@ function registerChanges(
   { keyring, countCreation }: Omit<Parts, 'check'>,
 ): void {
   route({
-    ...{ method: 'POST', path: '/keys/:id/rotate', summary: 'Rotate a key that owners of your team created' },
-    ...{ body: ROTATE_BODY, bodyOptional: true },
+    method: 'POST',
+    path: '/keys/:id/rotate',
+    summary: 'Rotate a key that owners of your team created',
+    body: ROTATE_BODY,
+    bodyOptional: true,
     responses: ISSUED_ONCE,
     async handler(ctx, own) {
       const now = Date.now();
@@ -123,7 +133,9 @@ function registerChanges(
     },
   });
   route({
-    ...{ method: 'POST', path: '/keys/:id/revoke', summary: 'Revoke a key with the tag of your team permanently' },
+    method: 'POST',
+    path: '/keys/:id/revoke',
+    summary: 'Revoke a key with the tag of your team permanently',
     responses: { 200: { description: 'The revoked key.', schema: KEY_INFO } },
     async handler(ctx, { tag }) {
       const key = await findOwn(keyring, ctx.params['id'] ?? '', tag);
@@ -132,7 +144,9 @@ function registerChanges(
       // Revoking again is not a change.
       if (key.revokedAt === undefined)
         await api.operators.audit({
-          ...{ actor: auditActor(ctx), action: 'key.revoke', subject: info.prefix },
+          actor: auditActor(ctx),
+          action: 'key.revoke',
+          subject: info.prefix,
           after: shownInAudit(info),
         });
       send(ctx, info);

@@ -182,7 +182,7 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
 
 function toPrincipal({ record, expiresAt }: StoredKey): Principal {
   const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget, budgets } = record;
-  const { limitsId, userLimits } = record;
+  const { limitsId, userLimits, budgetsSince } = record;
   const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
   const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
   return Object.freeze({
@@ -200,6 +200,7 @@ function toPrincipal({ record, expiresAt }: StoredKey): Principal {
       tpm,
       budget,
       budgets,
+      budgetsSince,
       tags: copy(record.tags),
       limitsId,
       userLimits: userLimits && Object.freeze({ ...userLimits }),

@@ -29,7 +29,7 @@ export function createDocuments<T>(keyv: Keyv<T>): Documents<T> {
 }
 
 /** Documents that count towards an account's storage. */
-export interface KeptDocuments<T> extends Pick<Documents<T>, 'get' | 'delete'> {
+export interface StoredDocuments<T> extends Pick<Documents<T>, 'get' | 'delete'> {
   set(account: string, key: string, value: T, ttlMs: number): Promise<void>;
 }
 
@@ -37,14 +37,14 @@ export interface KeptDocuments<T> extends Pick<Documents<T>, 'get' | 'delete'> {
  * Like {@link createDocuments}, within the storage limit of each account: the least recently written documents are
  * evicted, after everything else that the account stores.
  */
-export function createKeptDocuments<T>(kept: AccountDocuments, name: string): KeptDocuments<T> {
+export function createStoredDocuments<T>(stored: AccountDocuments, name: string): StoredDocuments<T> {
   const find = (key: string) =>
-    withStore(() => kept.get<{ readonly account: string; readonly value: T }>(`${name}.${key}`));
+    withStore(() => stored.get<{ readonly account: string; readonly value: T }>(`${name}.${key}`));
   return {
     get: async (key) => (await find(key))?.value,
     async set(account, key, value, ttlMs) {
       const document = { account, value };
-      if (!(await withStore(() => kept.set(account, `${name}.${key}`, document, Math.max(ttlMs, 1), 'lasting'))))
+      if (!(await withStore(() => stored.set(account, `${name}.${key}`, document, Math.max(ttlMs, 1), 'lasting'))))
         throw new GatewayError(
           'store_unavailable',
           'The session does not fit into the store. Ask the operator to free space there or to raise "keepPerAccount" of the store.',
@@ -52,7 +52,7 @@ export function createKeptDocuments<T>(kept: AccountDocuments, name: string): Ke
     },
     async delete(key) {
       const found = await find(key);
-      if (found) await withStore(() => kept.delete(found.account, `${name}.${key}`));
+      if (found) await withStore(() => stored.delete(found.account, `${name}.${key}`));
     },
   };
 }

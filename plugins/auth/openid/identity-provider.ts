@@ -55,7 +55,8 @@ export function createIdentityProvider({
       const url = await endpoint('jwks_uri');
       return readKeySet(await fetchJson(url, fetchBy), url.href);
     },
-    ...{ onFailure, now },
+    onFailure,
+    now,
   });
 
   return {

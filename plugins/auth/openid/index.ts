@@ -9,7 +9,7 @@ import {
 } from '../../../contract/index.ts';
 import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
 import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
-import { createDocuments, createKeptDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';
+import { createDocuments, createStoredDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';
 import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 import { rightsOfWords } from '../kit/role-map.ts';
@@ -22,8 +22,8 @@ import { createSessions, type Session, type SessionId, type Sessions } from './s
 import {
   admit,
   finishSignIn,
-  noteName,
   type ProviderResponse,
+  recordName,
   refuseBlocked,
   type SignInParts,
   usersOf,
@@ -36,7 +36,7 @@ interface RouteParts extends SignInParts {
   readonly introductions: Documents<Introduction>;
   readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
-  readonly noteRefusal: ReturnType<typeof createRefusals>;
+  readonly recordRefusal: ReturnType<typeof createRefusals>;
   /** Counts a sign-in request; throws above the limit. */
   count(address: string, now: number): Promise<void>;
 }
@@ -65,7 +65,9 @@ function loginRoutes(parts: RouteParts): readonly Route[] {
 
 function loginRoute({ cookies, options, pending, provider, count, log }: RouteParts): Route {
   return {
-    ...{ method: 'GET', path: LOGIN_PATH, auth: 'none' },
+    method: 'GET',
+    path: LOGIN_PATH,
+    auth: 'none',
     summary: 'Start a browser sign-in at the identity provider',
     query: {
       type: 'object',
@@ -99,17 +101,19 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
 }
 
 function callbackRoute(parts: RouteParts): Route {
-  const { cookies, sessions, introductions, options, count, audit, log, noteRefusal } = parts;
+  const { cookies, sessions, introductions, options, count, audit, log, recordRefusal } = parts;
   /** Records a refused person; technical failures are not refusals. */
   const refuse = (ctx: RouteContext, userId: string | undefined, error: unknown): never => {
     if (isGatewayError(error) && (error.status === 401 || error.status === 403)) {
       const actor = { via: 'console', ...(userId !== undefined && { userId }), address: ctx.state.ip } as const;
-      noteRefusal({ actor, action: 'session.refused', subject: userId ?? 'openid', code: error.code });
+      recordRefusal({ actor, action: 'session.refused', subject: userId ?? 'openid', code: error.code });
     }
     throw error;
   };
   return {
-    ...{ method: 'GET', path: CALLBACK_PATH, auth: 'none' },
+    method: 'GET',
+    path: CALLBACK_PATH,
+    auth: 'none',
     summary: 'Redirect URI of the identity provider',
     // Providers add their own parameters, such as `session_state`.
     query: {
@@ -135,7 +139,7 @@ function callbackRoute(parts: RouteParts): Route {
         const isForDevice = isForDevices(returnTo);
         const check = isForDevice ? refuseBlocked : admit;
         await check(parts, person).catch((error: unknown) => refuse(ctx, userId, error));
-        await noteName(parts.users, person);
+        await recordName(parts.users, person);
         ctx.append('set-cookie', cookies.login.write(undefined));
         if (isForDevice) {
           const id = randomId();
@@ -158,7 +162,9 @@ function callbackRoute(parts: RouteParts): Route {
 
 function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
   return {
-    ...{ method: 'POST', path: LOGOUT_PATH, auth: 'none' },
+    method: 'POST',
+    path: LOGOUT_PATH,
+    auth: 'none',
     summary: 'End the session of this browser',
     description:
       'Allowed only from a page of this gateway. Without a session it has no effect; the response reports that.',
@@ -194,13 +200,11 @@ function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
 
 function sessionRoute({ cookies, sessions }: RouteParts): Route {
   return {
-    ...{
-      ...FOR_OPERATORS,
-      scope: 'any',
-      method: 'GET',
-      path: SESSION_PATH,
-      summary: 'Show the signed-in person and the end of the session',
-    },
+    ...FOR_OPERATORS,
+    scope: 'any',
+    method: 'GET',
+    path: SESSION_PATH,
+    summary: 'Show the signed-in person and the end of the session',
     responses: { 200: { description: 'Identity of the request.', schema: SESSION } },
     async handler(ctx) {
       keepPrivate(ctx);
@@ -208,13 +212,15 @@ function sessionRoute({ cookies, sessions }: RouteParts): Route {
       const id = credential === 'session' ? cookies.session.read(ctx.headers.cookie) : undefined;
       const found = id === undefined ? undefined : await sessions.find(id, Date.now());
       ctx.body = {
-        ...{ object: 'session', credential, user_id: userId, name: found?.name ?? null, roles: found?.roles ?? [] },
+        object: 'session',
+        credential,
+        user_id: userId,
+        name: found?.name ?? null,
+        roles: found?.roles ?? [],
         scopes: listScopes(ctx.state.principal),
-        ...{
-          started_at: showTime(found?.startedAt),
-          ends_at: showTime(found?.endsAt),
-          idle_at: showTime(found?.idleAt),
-        },
+        started_at: showTime(found?.startedAt),
+        ends_at: showTime(found?.endsAt),
+        idle_at: showTime(found?.idleAt),
       };
     },
   };
@@ -344,16 +350,16 @@ export default definePlugin({
   setup(api, config) {
     const options = readOptions(config, api.settings.basePath);
     const cookies = createCookies(options.isSecure, options.basePath);
-    const { counters, kept } = api.stores;
-    const documents = createKeptDocuments<Session>(kept, 'sessions');
+    const { counters, stored } = api.stores;
+    const documents = createStoredDocuments<Session>(stored, 'sessions');
     const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
     api.stores.personalData(ofUsers.personal('sessions', documents));
     const sessions = createSessions(
       {
-        ids: createKeptDocuments<SessionId>(kept, 'session-ids'),
+        ids: createStoredDocuments<SessionId>(stored, 'session-ids'),
         sessions: documents,
         ofUsers,
-        seen: createKeptDocuments<number>(kept, 'session-seen'),
+        seen: createStoredDocuments<number>(stored, 'session-seen'),
         counters,
       },
       options,
@@ -373,8 +379,8 @@ export default definePlugin({
     const users = usersOf(api);
     const introductions = createDocuments(api.stores.share<Introduction>(INTRODUCTIONS));
     const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
-    const noteRefusal = createRefusals(api);
-    for (const route of loginRoutes({ ...parts, noteRefusal })) api.route(route);
+    const recordRefusal = createRefusals(api);
+    for (const route of loginRoutes({ ...parts, recordRefusal })) api.route(route);
     authenticate(api, options, cookies, sessions);
     renewSessions(api, cookies, sessions);
   },

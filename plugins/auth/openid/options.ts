@@ -39,7 +39,13 @@ export function readOptions(config: OpenIdConfig, basePath = ''): OpenIdOptions 
   const { issuer, clientId, clientSecret, clientAuth, roleClaims, userPrefix } = config;
   const { origin, protocol } = publicUrlOf(config);
   return {
-    ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, userPrefix },
+    issuer,
+    clientId,
+    clientSecret,
+    clientAuth,
+    origin,
+    roleClaims,
+    userPrefix,
     roles: readRoles(config),
     discovery: readDiscovery(config),
     basePath,

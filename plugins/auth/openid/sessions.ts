@@ -1,5 +1,5 @@
 import type { Counters } from '../../../contract/index.ts';
-import { type KeptDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
+import { type StoredDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
 /** Session of a person. Written once, and removed only at its end. */
@@ -26,10 +26,10 @@ export interface SessionId {
 
 export interface SessionParts {
   /** By the hash of the id. */
-  readonly ids: KeptDocuments<SessionId>;
+  readonly ids: StoredDocuments<SessionId>;
   /** By the session's key, like `seen`: the time of the last request. */
-  readonly sessions: KeptDocuments<Session>;
-  readonly seen: KeptDocuments<number>;
+  readonly sessions: StoredDocuments<Session>;
+  readonly seen: StoredDocuments<number>;
   readonly ofUsers: Pick<UserDocuments, 'add'>;
   readonly counters: Pick<Counters, 'lease'>;
 }

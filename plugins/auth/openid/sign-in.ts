@@ -92,7 +92,7 @@ export async function refuseBlocked({ users }: SignInParts, { userId }: Person):
 }
 
 /** Lists a person by the provider's name for them. */
-export async function noteName(users: SignInParts['users'], { userId, name }: Person): Promise<void> {
+export async function recordName(users: SignInParts['users'], { userId, name }: Person): Promise<void> {
   await users.note(userId);
   if (name === undefined || (await users.find(userId)).value?.name === name) return;
   await users.change(userId, (user) => ({ ...user, name }));
@@ -138,8 +138,12 @@ async function verifyIdToken(
   try {
     if (token.length > MAX_LENGTH) throw new Error(`the ID token has more than ${MAX_LENGTH} characters`);
     const { payload, protectedHeader } = await verifyJwt(token, getKey, {
-      ...{ issuer, audience: clientId, algorithms: [...ASYMMETRIC] },
-      ...{ requiredClaims: ['exp', 'iat', 'sub'], clockTolerance: CLOCK_TOLERANCE_S, maxTokenAge: MAX_AGE_S },
+      issuer,
+      audience: clientId,
+      algorithms: [...ASYMMETRIC],
+      requiredClaims: ['exp', 'iat', 'sub'],
+      clockTolerance: CLOCK_TOLERANCE_S,
+      maxTokenAge: MAX_AGE_S,
     });
     checkKind(protectedHeader.typ, payload);
     checkParty(payload, clientId);

@@ -99,8 +99,13 @@ const SPANS = Object.freeze({
 export function readOptions(config: SignInConfig, basePath = ''): SignInOptions {
   const { origin, protocol } = publicUrlOf(config);
   return {
-    ...{ origin, basePath, isSecure: protocol === 'https:', allow: config.allow, plans: config.plans },
-    ...{ accessForMs: readSpan(config, 'accessFor'), signInForMs: readSpan(config, 'signInFor') },
+    origin,
+    basePath,
+    isSecure: protocol === 'https:',
+    allow: config.allow,
+    plans: config.plans,
+    accessForMs: readSpan(config, 'accessFor'),
+    signInForMs: readSpan(config, 'signInFor'),
   };
 }
 

@@ -21,7 +21,9 @@ export function deviceRoutes(parts: DeviceParts): readonly Route[] {
   const page = { contentType: 'text/html', description: 'HTML page.' };
   return [
     {
-      ...{ method: 'GET', path: DEVICE_PATH, auth: 'none' },
+      method: 'GET',
+      path: DEVICE_PATH,
+      auth: 'none',
       summary: 'Page on which a person approves the sign-in of a program',
       query: {
         type: 'object',
@@ -31,7 +33,9 @@ export function deviceRoutes(parts: DeviceParts): readonly Route[] {
       handler: (ctx) => show(ctx, parts, () => look(ctx, parts)),
     },
     {
-      ...{ method: 'POST', path: DEVICE_PATH, auth: 'none' },
+      method: 'POST',
+      path: DEVICE_PATH,
+      auth: 'none',
       summary: 'Approve or deny the sign-in of a program',
       description: 'Accepts a form of that page with `user_code`, `decision` (`approve` or `refuse`) and `proof`.',
       responses: { 200: page, 400: page, 403: page, 429: page },

@@ -7,7 +7,7 @@ import {
 } from '../../../contract/index.ts';
 import { USERS } from '../../policies/kit/index.ts';
 import { createCookies } from '../kit/cookies.ts';
-import { createDocuments, createKeptDocuments, createUserDocuments, withStore } from '../kit/documents.ts';
+import { createDocuments, createStoredDocuments, createUserDocuments, withStore } from '../kit/documents.ts';
 import { INTRODUCTIONS, type Introduction } from '../kit/introductions.ts';
 import { CONFIG_SCHEMA, findProblems, readOptions, type SignInOptions } from './config-schema.ts';
 import { deviceRoutes } from './device-page.ts';
@@ -38,20 +38,22 @@ export default definePlugin({
   credentials: ['key'],
   isCredential: (text) => text.startsWith(ACCESS_PREFIX),
   configSchema: CONFIG_SCHEMA,
-  commands: [{ name: 'sign-ins', summary: 'List and end sign-ins of programs' }],
+  commands: [{ name: 'sign-ins', summary: 'List and revoke sign-ins of programs' }],
   check: (config) => findProblems(config),
 
   setup(api, config) {
     const options = readOptions(config, api.settings.basePath);
-    const { counters, sets, kept } = api.stores;
-    const documents = createKeptDocuments<SignIn>(kept, 'sign-ins');
+    const { counters, sets, stored } = api.stores;
+    const documents = createStoredDocuments<SignIn>(stored, 'sign-ins');
     const ofUsers = createUserDocuments(sets, 'sign-ins');
     api.stores.personalData(ofUsers.personal('sign-ins', documents));
     const signIns = createSignIns(
       {
-        accesses: createKeptDocuments<AccessToken>(kept, 'access-tokens'),
-        refreshes: createKeptDocuments<RefreshToken>(kept, 'refresh-tokens'),
-        ...{ signIns: documents, ofUsers, counters },
+        accesses: createStoredDocuments<AccessToken>(stored, 'access-tokens'),
+        refreshes: createStoredDocuments<RefreshToken>(stored, 'refresh-tokens'),
+        signIns: documents,
+        ofUsers,
+        counters,
       },
       options,
     );

@@ -27,7 +27,11 @@ const ID = /^si_[\w-]{22}$/;
 
 function show({ id, userId, program, address, startedAt, endsAt }: FoundSignIn): ShownSignIn {
   return {
-    ...{ object: 'sign_in', id, user_id: userId, program, address },
+    object: 'sign_in',
+    id,
+    user_id: userId,
+    program,
+    address,
     started_at: new Date(startedAt).toISOString(),
     ends_at: new Date(endsAt).toISOString(),
   };
@@ -40,12 +44,16 @@ export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'oper
   const notFound = (): GatewayError =>
     new GatewayError('not_found', 'Sign-in not found or ended. "sign-ins list --user <id>" shows all sign-ins.');
   const table: Resource<FoundSignIn | undefined, number> = {
-    ...{ name: 'sign-in', path: '/api/core/admin/sign-ins', id: 'id', schema: SIGN_IN, notFound },
+    name: 'sign-in',
+    path: '/api/core/admin/sign-ins',
+    id: 'id',
+    schema: SIGN_IN,
+    notFound,
     scopes: { read: 'users:read', write: 'users:write' },
     response: 'The sign-in.',
     command: {
       name: 'sign-ins',
-      summary: 'List and end sign-ins of programs',
+      summary: 'List and revoke sign-ins of programs',
       id: { name: '<id>', summary: 'id of the sign-in, see "sign-ins list"' },
     },
     find: async (id) => ({ version: 1, value: ID.test(id) ? await signIns.get(id, Date.now()) : undefined }),
@@ -67,7 +75,7 @@ export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'oper
         return { rows: (await signIns.ofUser(user, Date.now())).slice(0, limit).map(show) };
       },
       cli: {
-        options: [{ flags: '--user <id>', summary: 'whose', required: true }],
+        options: [{ flags: '--user <id>', summary: 'user', required: true }],
         columns: [
           ['ID', ({ id }) => id],
           ['PROGRAM', ({ program }) => program],

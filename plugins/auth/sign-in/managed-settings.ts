@@ -15,7 +15,9 @@ interface Policy {
 export function settingsRoute(config: SignInConfig['managedSettings'], signIns: Pick<SignIns, 'find'>): Route {
   const policies = (config ?? []).map(readPolicy);
   return {
-    ...{ method: 'GET', path: '/managed/settings', auth: ['key'] },
+    method: 'GET',
+    path: '/managed/settings',
+    auth: ['key'],
     summary: 'Managed settings of Claude Code for the signed-in person',
     responses: {
       200: {

@@ -104,7 +104,9 @@ export function oauthRoutes(parts: OAuthParts): readonly Route[] {
 function metadataRoute({ options: { origin, basePath } }: OAuthParts): Route {
   const base = origin + basePath;
   return {
-    ...{ method: 'GET', path: METADATA_PATH, auth: 'none' },
+    method: 'GET',
+    path: METADATA_PATH,
+    auth: 'none',
     summary: 'OAuth metadata for programs (RFC 8414)',
     responses: { 200: { description: 'Metadata.', schema: { type: 'object' } } },
     handler(ctx) {
@@ -125,7 +127,9 @@ function metadataRoute({ options: { origin, basePath } }: OAuthParts): Route {
 
 function authorizationRoute({ options: { origin, basePath }, grants, count }: OAuthParts): Route {
   return {
-    ...{ method: 'POST', path: AUTHORIZATION_PATH, auth: 'none' },
+    method: 'POST',
+    path: AUTHORIZATION_PATH,
+    auth: 'none',
     summary: 'Start a sign-in with a program (RFC 8628)',
     description: FORM,
     responses: {
@@ -154,7 +158,9 @@ function authorizationRoute({ options: { origin, basePath }, grants, count }: OA
 
 function tokenRoute(parts: OAuthParts): Route {
   return {
-    ...{ method: 'POST', path: TOKEN_PATH, auth: 'none' },
+    method: 'POST',
+    path: TOKEN_PATH,
+    auth: 'none',
     summary: 'Get tokens for an approved device code or a refresh token',
     description: FORM,
     responses: { 200: { description: 'The tokens.', schema: TOKENS }, 400: REFUSED, 401: REFUSED },
@@ -250,7 +256,9 @@ function showTokens({ access, refresh: next, expiresInMs, signIn: { email } }: T
 
 function revokeRoute({ signIns, count, audit }: OAuthParts): Route {
   return {
-    ...{ method: 'POST', path: REVOKE_PATH, auth: 'none' },
+    method: 'POST',
+    path: REVOKE_PATH,
+    auth: 'none',
     summary: 'Sign out a program (RFC 7009)',
     description: `Ends the sign-in of an access or refresh token; unknown tokens are not an error. ${FORM}`,
     responses: { 200: { description: 'The token is revoked.', schema: { type: 'object' } }, 400: REFUSED },

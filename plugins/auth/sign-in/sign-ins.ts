@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Counters } from '../../../contract/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
-import { type KeptDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
+import { type StoredDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
@@ -32,10 +32,10 @@ export interface RefreshToken {
 
 export interface SignInParts {
   /** By the hash of the token. */
-  readonly accesses: KeptDocuments<AccessToken>;
-  readonly refreshes: KeptDocuments<RefreshToken>;
+  readonly accesses: StoredDocuments<AccessToken>;
+  readonly refreshes: StoredDocuments<RefreshToken>;
   /** By id. */
-  readonly signIns: KeptDocuments<SignIn>;
+  readonly signIns: StoredDocuments<SignIn>;
   readonly ofUsers: Pick<UserDocuments, 'add' | 'keys'>;
   readonly counters: Pick<Counters, 'lease' | 'release'>;
 }

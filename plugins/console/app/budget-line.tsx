@@ -46,7 +46,7 @@ export function KeySpending({ id, prefix }: { id: string; prefix: string }) {
         <div key={budget.name}>
           <BudgetLine budget={budget} />
           <p class="muted">
-            {usd(budget.left_usd)} left; it begins anew {until(budget.resets_at)}.
+            {usd(budget.left_usd)} left; resets {until(budget.resets_at)}.
           </p>
         </div>
       ))}

@@ -117,7 +117,7 @@ function Costs({ call }: { call: OneCall }) {
       <p>
         <b>{call.priced ? usd(call.cost_usd) : unknownCost(call)}</b> <span class="muted">was charged</span>
       </p>
-      {call.estimated && <p class="muted">The units are an estimate: the vendor told none.</p>}
+      {call.estimated && <p class="muted">The units are an estimate: the provider reported none.</p>}
       {call.saved_usd && <p class="muted">A kept response was given again: {usd(call.saved_usd)} saved.</p>}
     </>
   );

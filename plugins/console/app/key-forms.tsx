@@ -49,7 +49,9 @@ function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: 
     name,
     budget_usd: budget_usd.trim() || null,
     budgets: amount.trim() === '' ? null : [{ amount_usd: amount.trim(), every }],
-    ...{ rpm: number(rpm), tpm: number(tpm), models: names.length > 0 ? names : null },
+    rpm: number(rpm),
+    tpm: number(tpm),
+    models: names.length > 0 ? names : null,
     expires_at: expires === '' ? null : `${expires}T23:59:59Z`,
   };
 }
@@ -201,9 +203,15 @@ function MadeKey({ text, model, onClose }: { text: string; model: string; onClos
 function draftOf(key: Key): Draft {
   const [budget] = key.budgets ?? [];
   return {
-    ...{ user_id: key.user_id, name: key.name, role: key.role ?? '', budget_usd: key.budget_usd ?? '' },
-    ...{ amount: budget?.amount_usd ?? '', every: budget?.every ?? 'day' },
-    ...{ rpm: String(key.rpm ?? ''), tpm: String(key.tpm ?? ''), models: (key.models ?? []).join(', ') },
+    user_id: key.user_id,
+    name: key.name,
+    role: key.role ?? '',
+    budget_usd: key.budget_usd ?? '',
+    amount: budget?.amount_usd ?? '',
+    every: budget?.every ?? 'day',
+    rpm: String(key.rpm ?? ''),
+    tpm: String(key.tpm ?? ''),
+    models: (key.models ?? []).join(', '),
     expires: key.expires_at?.slice(0, 10) ?? '',
   };
 }

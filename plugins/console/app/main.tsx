@@ -31,7 +31,7 @@ interface PageRow {
 const PAGES: Readonly<Record<string, PageRow>> = Object.freeze({
   home: { title: 'Home', Page: Home },
   calls: { title: 'Calls', Page: Calls, needs: ['calls:read'] },
-  keys: { title: 'Keys and people', Page: Keys, needs: ['keys:read'] },
+  keys: { title: 'API keys', Page: Keys, needs: ['keys:read'] },
   teams: { title: 'Teams', Page: Teams, needs: ['teams:read', 'teams:own'] },
   usage: { title: 'Usage', Page: Usage, needs: ['usage:read'] },
   budgets: { title: 'Budgets', Page: Budgets, needs: ['budgets:read'] },

@@ -14,7 +14,11 @@ export interface Draft {
 
 export const EMPTY_DRAFT: Draft = Object.freeze({
   models: ['echo/echo'],
-  ...{ system: '', prompt: 'Hello there', most: '', images: [], tools: '' },
+  system: '',
+  prompt: 'Hello there',
+  most: '',
+  images: [],
+  tools: '',
 });
 
 interface Tool {
@@ -73,7 +77,9 @@ function messagesBody({ system, prompt, most, images, tools }: Draft, model: str
     messages: [{ role: 'user', content: pictures.length > 0 ? [...pictures, { type: 'text', text: prompt }] : prompt }],
     ...(list.length > 0 && {
       tools: list.map(({ name, description, parameters }) => ({
-        ...{ name, description, input_schema: parameters ?? { type: 'object' } },
+        name,
+        description,
+        input_schema: parameters ?? { type: 'object' },
       })),
     }),
     stream: true,

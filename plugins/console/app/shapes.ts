@@ -107,7 +107,8 @@ export interface Target {
   readonly first_token_ms?: number;
   readonly last_error?: {
     readonly at: string;
-    readonly message: string;
+    /** Absent for a vendor's message without the scope `bodies:read`. */
+    readonly message?: string;
     readonly class?: string;
     readonly status?: number;
     readonly request_id?: string;

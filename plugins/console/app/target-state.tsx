@@ -2,9 +2,9 @@ import type { Target } from './shapes.ts';
 import { Badge, type Tone } from './ui.tsx';
 
 const STATES: Readonly<Record<Target['state'], readonly [Tone, string]>> = Object.freeze({
-  closed: ['good', 'works'],
-  'half-open': ['warn', 'is tried again'],
-  open: ['bad', 'left alone'],
+  closed: ['good', 'healthy'],
+  'half-open': ['warn', 'retrying'],
+  open: ['bad', 'unhealthy'],
   drained: ['dim', 'drained'],
 });
 

@@ -93,7 +93,7 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
     <div class="problem" role="alert">
       <p>{message}</p>
       {error instanceof ApiError && error.code === 'precondition_failed' && (
-        <p>Somebody else changed it meanwhile. Nothing was overwritten: load it anew, look, and save again.</p>
+        <p>Someone else changed it in the meantime. Nothing was overwritten. Reload it, check it and save again.</p>
       )}
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>
@@ -388,10 +388,10 @@ export function Dialog({
 /** Share as a bar with text; above 1 it is full. */
 export function Bar({ share, label, tone = 'good' }: { share: number; label: string; tone?: Tone }) {
   const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
-  const isNone = share <= 0;
+  const isEmpty = share <= 0;
   return (
     <div class={`bar ${tone}`} role="img" aria-label={label}>
-      {!isNone && <span ref={(element) => element?.style.setProperty('width', width)} />}
+      {!isEmpty && <span ref={(element) => element?.style.setProperty('width', width)} />}
     </div>
   );
 }

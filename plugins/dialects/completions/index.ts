@@ -187,10 +187,10 @@ function streamCompletion(context: Context): DialectStream {
   };
   return {
     push({ model, choices, usage }) {
-      const told = choices.flatMap(choiceOf);
+      const reported = choices.flatMap(choiceOf);
       const withUsage = context.request.stream_options?.include_usage === true && usage;
-      if (told.length === 0 && !withUsage) return '';
-      return frame({ ...headOf(model, context), choices: told, ...(withUsage && { usage }) });
+      if (reported.length === 0 && !withUsage) return '';
+      return frame({ ...headOf(model, context), choices: reported, ...(withUsage && { usage }) });
     },
     end: () => 'data: [DONE]\n\n',
     fail: (error, requestId) => frame(error.toBody(requestId)),

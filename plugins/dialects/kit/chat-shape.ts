@@ -1,10 +1,4 @@
-import {
-  CHAT_REQUEST,
-  type ChatChunk,
-  type ChatRequest,
-  type DialectDefinition,
-  type Schema,
-} from '../../../contract/index.ts';
+import { CHAT_REQUEST, type ChatRequest, type DialectDefinition, type Schema } from '../../../contract/index.ts';
 import { writeChatChunk, writeChatResponse } from '../../formats/openai-chat/response.ts';
 
 const USAGE: Schema = {
@@ -43,6 +37,9 @@ const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
+/** Usage of a frame that reports none. Within a text of JSON the quotes would be escaped. */
+const NO_USAGE = /,\s*"usage"\s*:\s*null/;
+
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
 /** Shape of OpenAI's chat completions, for the dialects that use it. */
@@ -50,13 +47,18 @@ export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' 
   request: CHAT_REQUEST,
   response: CHAT_RESPONSE,
   keepAlive: ': keep-alive\n\n',
+  passes: true,
   write: writeChatResponse,
   stream(context) {
     const { stream_options } = context.request;
-    // The final usage chunk, which has no choices, is sent only on request.
-    const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
+    // The final usage chunk, which has no choices, is sent only on request. The gateway itself always requests it.
+    const wantsUsage = stream_options?.include_usage === true;
     return {
-      push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)) : ''),
+      push: (chunk) => (wantsUsage || !chunk.usage ? frame(writeChatChunk(chunk, context)) : ''),
+      pass({ data }, usage) {
+        if (wantsUsage) return `data: ${data}\n\n`;
+        return usage ? '' : `data: ${data.replace(NO_USAGE, '')}\n\n`;
+      },
       end: () => 'data: [DONE]\n\n',
       fail: (error, requestId) => frame(error.toBody(requestId)),
     };

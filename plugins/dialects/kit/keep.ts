@@ -28,12 +28,12 @@ export function keepOptions(one: string, many: string) {
 }
 
 /** Storage time by these options, in milliseconds. */
-export function keptForMs(mode: StoreMode, retention: string): number {
+export function storedForMs(mode: StoreMode, retention: string): number {
   return mode === 'on' ? parseDuration(retention) : SHORT_MS;
 }
 
 /** Storage key: separate for each account and user, so that no one finds another's responses. */
-export function keptPlace(kind: string, { account, userId }: Principal, id: string): string {
+export function storageKey(kind: string, { account, userId }: Principal, id: string): string {
   return `${kind}.${shortHash(JSON.stringify([account, userId]))}.${id}`;
 }
 

@@ -69,7 +69,7 @@ function headOf({ request: { model }, created }: Context): JsonObject {
 }
 
 /** Output in the shape of `/api/generate` or of `/api/chat`. */
-function saidIn(context: Context, said: Said): JsonObject {
+function saidIn(context: Context, said: OllamaOutput): JsonObject {
   const { content = '', thinking, calls = [], images = [], logprobs = [] } = said;
   const own = {
     ...(thinking && context.input.body['think'] !== false && { thinking }),
@@ -81,7 +81,7 @@ function saidIn(context: Context, said: Said): JsonObject {
   return { message: { role: 'assistant', content, ...own }, ...rest };
 }
 
-interface Said {
+interface OllamaOutput {
   readonly content?: string;
   readonly thinking?: string | undefined;
   readonly calls?: readonly object[];
@@ -94,19 +94,19 @@ function usageIn(usage: Usage | undefined): JsonObject {
 }
 
 /** Images in base64, without the media type prefix. */
-function imagesIn(spoken: object, { leaveOut }: Context): readonly string[] {
+function imagesIn(spoken: object, { omit }: Context): readonly string[] {
   return readArray(readObject(spoken)['images']).flatMap((image) => {
     const read = readDataUrl(readString(readObject(readObject(image)['image_url'])['url']) ?? '');
-    if (!read) leaveOut?.('images');
+    if (!read) omit?.('images');
     return read ? [read.data] : [];
   });
 }
 
 /** Tool call in Ollama's form: its arguments are an object. A call with truncated arguments is dropped. */
-function callOf(index: number, id: string, name: string, text: string, { leaveOut }: Context): readonly object[] {
+function callOf(index: number, id: string, name: string, text: string, { omit }: Context): readonly object[] {
   const values = text.trim() === '' ? {} : parseJson(text);
   if (typeof values !== 'object' || values === null) {
-    leaveOut?.('tool_calls');
+    omit?.('tool_calls');
     return [];
   }
   return [{ id, function: { index, name, arguments: values } }];
@@ -120,10 +120,15 @@ function writeOllama({ choices: [choice], usage }: ChatResponse, context: Contex
   return {
     ...headOf(context),
     ...saidIn(context, {
-      ...{ content: message.content ?? message.refusal ?? '', thinking: message.reasoning_content },
-      ...{ calls, images: imagesIn(message, context), logprobs: readArray(readObject(logprobs)['content']) },
+      content: message.content ?? message.refusal ?? '',
+      thinking: message.reasoning_content,
+      calls,
+      images: imagesIn(message, context),
+      logprobs: readArray(readObject(logprobs)['content']),
     }),
-    ...{ done: true, done_reason: DONE_REASON[reason], ...usageIn(usage) },
+    done: true,
+    done_reason: DONE_REASON[reason],
+    ...usageIn(usage),
   };
 }
 
@@ -143,7 +148,7 @@ function streamOllama(context: Context): DialectStream {
   const calls = new Map<number, CallSoFar>();
   let reason: FinishReason = 'stop';
   let usage: Usage | undefined;
-  const lineOf = (said: Said): string => line({ ...head, ...saidIn(context, said), done: false });
+  const lineOf = (said: OllamaOutput): string => line({ ...head, ...saidIn(context, said), done: false });
   const flush = (upTo: number): string => {
     let written = '';
     for (const { index, id, name, text } of calls.values()) {
@@ -195,8 +200,12 @@ function errorBody({ message, type, code, param }: GatewayError, requestId: stri
 
 function detailsOf(family: string): object {
   return {
-    ...{ parent_model: '', format: '', family, families: [family] },
-    ...{ parameter_size: '', quantization_level: '' },
+    parent_model: '',
+    format: '',
+    family,
+    families: [family],
+    parameter_size: '',
+    quantization_level: '',
   };
 }
 
@@ -223,8 +232,11 @@ const ollama: DialectDefinition<OllamaBody> = {
   routes: [
     { path: '/api/chat', summary: 'Chat in Ollama’s format', description: DESCRIPTION },
     {
-      ...{ path: '/api/generate', summary: 'Response to a prompt in Ollama’s format', description: DESCRIPTION },
-      ...{ request: OLLAMA_GENERATE, response: GENERATE_RESPONSE },
+      path: '/api/generate',
+      summary: 'Response to a prompt in Ollama’s format',
+      description: DESCRIPTION,
+      request: OLLAMA_GENERATE,
+      response: GENERATE_RESPONSE,
     },
   ],
   prefixes: [
@@ -270,7 +282,10 @@ const EMBED_REQUEST: Schema = {
   properties: {
     ...EMBED_COMMON,
     input: {
-      ...{ type: ['string', 'array'], minLength: 1, minItems: 1, maxItems: 2048 },
+      type: ['string', 'array'],
+      minLength: 1,
+      minItems: 1,
+      maxItems: 2048,
       items: { type: 'string', minLength: 1 },
     },
     dimensions: { type: ['integer', 'null'], minimum: 1, maximum: 65_536 },
@@ -294,7 +309,11 @@ type Names = Readonly<Record<string, readonly string[]>>;
 function addEmbeddings(api: PluginApi, aliases: Names): void {
   const add = (path: string, body: Schema, field: 'input' | 'prompt'): void =>
     api.route({
-      ...{ method: 'POST', path, auth: ['key'], isIdempotent: true, body },
+      method: 'POST',
+      path,
+      auth: ['key'],
+      isIdempotent: true,
+      body,
       summary: field === 'input' ? 'Embeddings in Ollama’s format' : 'One embedding in Ollama’s legacy format',
       responses: { 200: { description: 'Vectors, in the order of the texts.', schema: { type: 'object' } } },
       async handler(ctx) {
@@ -327,26 +346,30 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
 function addFacts(api: PluginApi, aliases: Names): void {
   const responses = (description: string) => ({ 200: { description, schema: { type: 'object' } } });
   api.route({
-    ...{ method: 'GET', path: '/api/version', summary: 'Version of Ollama’s API', auth: ['key'] },
+    method: 'GET',
+    path: '/api/version',
+    summary: 'Version of Ollama’s API',
+    auth: ['key'],
     responses: responses('The version.'),
     handler(ctx) {
       ctx.body = { version: API_VERSION };
     },
   });
   api.route({
-    ...{
-      method: 'GET',
-      path: '/api/ps',
-      summary: 'List of loaded models; always empty, since vendors run the models',
-      auth: ['key'],
-    },
+    method: 'GET',
+    path: '/api/ps',
+    summary: 'List of loaded models; always empty, since vendors run the models',
+    auth: ['key'],
     responses: responses('An empty list.'),
     handler(ctx) {
       ctx.body = { models: [] };
     },
   });
   api.route({
-    ...{ method: 'POST', path: '/api/show', summary: 'Show model details in Ollama’s format', auth: ['key'] },
+    method: 'POST',
+    path: '/api/show',
+    summary: 'Show model details in Ollama’s format',
+    auth: ['key'],
     body: {
       type: 'object',
       properties: {
@@ -379,7 +402,10 @@ function showModel(api: PluginApi, names: Names, name: string, { state: { princi
   const facts = api.models.catalog.find(target.slice(0, cut), target.slice(cut + 1));
   const reads = facts?.inputModalities ?? [];
   return {
-    ...{ modelfile: '', parameters: '', template: '', details: detailsOf(row.owned_by) },
+    modelfile: '',
+    parameters: '',
+    template: '',
+    details: detailsOf(row.owned_by),
     model_info: {
       'general.architecture': row.owned_by,
       ...(facts?.contextWindow !== undefined && { [`${row.owned_by}.context_length`]: facts.contextWindow }),

@@ -24,19 +24,22 @@ import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
 import { keepOptions } from '../kit/keep.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { socket } from './socket.ts';
-import { createResponseStore, type KeptResponse, keptItems, type ResponseStore } from './store.ts';
+import { createResponseStore, type ResponseStore, type StoredResponse, storedItems } from './store.ts';
 import { serveSocket } from './websockets.ts';
 
 /** Routes by which callers read, list and delete their stored responses. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): void {
   const path = '/v1/responses/:id';
-  const find = async (ctx: RouteContext): Promise<KeptResponse> => {
-    const kept = await store.get(ctx.state.principal, ctx.params['id'] ?? '');
-    if (!kept) throw notFound();
-    return kept;
+  const find = async (ctx: RouteContext): Promise<StoredResponse> => {
+    const stored = await store.get(ctx.state.principal, ctx.params['id'] ?? '');
+    if (!stored) throw notFound();
+    return stored;
   };
   api.route({
-    ...{ method: 'GET', path, auth: ['key'], summary: 'Get a stored response of the caller' },
+    method: 'GET',
+    path,
+    auth: ['key'],
+    summary: 'Get a stored response of the caller',
     description: 'Returns the whole response; stored responses are not streamed.',
     query: { type: 'object', properties: { stream: { type: 'string' } } },
     responses: { 200: { description: 'The response.', schema: RESPONSES_RESPONSE } },
@@ -49,12 +52,10 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
     },
   });
   api.route({
-    ...{
-      method: 'GET',
-      path: `${path}/input_items`,
-      auth: ['key'],
-      summary: 'List the input items of a stored response',
-    },
+    method: 'GET',
+    path: `${path}/input_items`,
+    auth: ['key'],
+    summary: 'List the input items of a stored response',
     description: 'Includes earlier items of the conversation. Newest first; `order=asc` reverses the order.',
     query: ITEMS_QUERY,
     responses: { 200: { description: 'A page of items.', schema: ITEMS } },
@@ -64,7 +65,10 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
     },
   });
   api.route({
-    ...{ method: 'DELETE', path, auth: ['key'], summary: 'Delete a response of the caller' },
+    method: 'DELETE',
+    path,
+    auth: ['key'],
+    summary: 'Delete a response of the caller',
     responses: { 200: { description: 'Deleted.', schema: DELETED } },
     async handler(ctx) {
       const id = ctx.params['id'] ?? '';
@@ -73,12 +77,10 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
     },
   });
   api.route({
-    ...{
-      method: 'POST',
-      path: `${path}/cancel`,
-      auth: ['key'],
-      summary: 'Not supported: responses do not run in the background',
-    },
+    method: 'POST',
+    path: `${path}/cancel`,
+    auth: ['key'],
+    summary: 'Not supported: responses do not run in the background',
     description: 'Responses with `background` are rejected. Others end when their request is closed.',
     responses: { 200: { description: 'Never.', schema: RESPONSES_RESPONSE } },
     async handler(ctx) {
@@ -113,8 +115,8 @@ const ITEMS = Object.freeze({
   properties: { object: { const: 'list' }, data: { type: 'array', items: { type: 'object' } } },
 });
 
-function pageOfItems(kept: KeptResponse, { limit, order, after }: Readonly<Record<string, string>>): object {
-  const items = keptItems(kept);
+function pageOfItems(stored: StoredResponse, { limit, order, after }: Readonly<Record<string, string>>): object {
+  const items = storedItems(stored);
   const all = order === 'asc' ? items : items.toReversed();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && start === 0)
@@ -123,8 +125,10 @@ function pageOfItems(kept: KeptResponse, { limit, order, after }: Readonly<Recor
     });
   const data = all.slice(start, start + Number(limit ?? DEFAULT_ITEMS));
   return {
-    ...{ object: 'list', data },
-    ...{ first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null },
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
     has_more: start + data.length < all.length,
   };
 }
@@ -158,8 +162,8 @@ function writeCompacted(response: ChatResponse, context: ResponsesContext): obje
     ({ type, role }) => (type ?? 'message') === 'message' && role === 'user',
   );
   const { id, created_at, output, usage } = written;
-  const kept = keptItems({ input: said, response: written });
-  return { id, object: 'response.compaction', created_at, output: [...kept, ...output], usage };
+  const stored = storedItems({ input: said, response: written });
+  return { id, object: 'response.compaction', created_at, output: [...stored, ...output], usage };
 }
 
 const responses: DialectDefinition<ResponsesBody> = {

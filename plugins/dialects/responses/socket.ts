@@ -15,7 +15,7 @@ interface Turn {
   place(param: string): string;
 }
 
-interface Kept {
+interface StoredInput {
   /** Complete input of the response and the response, after the one in `earlier`. */
   readonly items: readonly Item[];
   /** Earlier response that the store holds. */
@@ -38,37 +38,37 @@ const MAX_RESPONSES = 8;
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BYTES): SocketHistory {
-  const kept = new Map<string, Kept>();
+  const stored = new Map<string, StoredInput>();
   let sum = 0;
 
   function forget(id: string | undefined): void {
-    const entry = id === undefined ? undefined : kept.get(id);
+    const entry = id === undefined ? undefined : stored.get(id);
     if (id === undefined || !entry) return;
     sum -= entry.bytes;
-    kept.delete(id);
+    stored.delete(id);
   }
 
   /** Bytes in memory: each turn counts once, however many responses follow it. */
   function heldBytes(): number {
-    const turns = new Set([...kept.values()].flatMap((entry) => entry.turns));
+    const turns = new Set([...stored.values()].flatMap((entry) => entry.turns));
     return [...turns].reduce((total, { bytes }) => total + bytes, 0);
   }
 
   function hasRoom(): boolean {
-    return kept.size <= MAX_RESPONSES && sum <= maxBytes && (memory?.resize(heldBytes()) ?? true);
+    return stored.size <= MAX_RESPONSES && sum <= maxBytes && (memory?.resize(heldBytes()) ?? true);
   }
 
   return {
     continue(body) {
       const id = body.previous_response_id ?? undefined;
-      const before = id === undefined ? undefined : kept.get(id);
-      const own = inputItems(body.input).map((item) => (isReference(item) ? (findItem(kept, item) ?? item) : item));
+      const before = id === undefined ? undefined : stored.get(id);
+      const own = inputItems(body.input).map((item) => (isReference(item) ? (findItem(stored, item) ?? item) : item));
       if (before) return { ...continueAfter(before, body, own), continued: id };
       const input = Array.isArray(body.input) ? { input: own } : {};
       return { body: { ...body, ...input }, continued: undefined, place: (param) => param };
     },
     keep(id, { body, continued }, output) {
-      const before = continued === undefined ? undefined : kept.get(continued);
+      const before = continued === undefined ? undefined : stored.get(continued);
       const input = inputItems(body.input);
       const fresh = [...input.slice(before?.items.length ?? 0), ...output];
       const freshBytes = Buffer.byteLength(JSON.stringify(fresh));
@@ -76,10 +76,10 @@ export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BY
       forget(id);
       if (id === '' || bytes > maxBytes) return;
       const turns = [...(before?.turns ?? []), { bytes: freshBytes }];
-      kept.set(id, { items: [...input, ...output], earlier: body.previous_response_id ?? undefined, bytes, turns });
+      stored.set(id, { items: [...input, ...output], earlier: body.previous_response_id ?? undefined, bytes, turns });
       sum += bytes;
       while (!hasRoom()) {
-        const [oldest] = kept.keys();
+        const [oldest] = stored.keys();
         if (oldest === undefined) break;
         forget(oldest);
       }
@@ -92,7 +92,7 @@ export function createSocketHistory(memory?: ConnectionMemory, maxBytes = MAX_BY
 }
 
 function continueAfter(
-  { items, earlier }: Kept,
+  { items, earlier }: StoredInput,
   { previous_response_id: _, ...rest }: ResponsesBody,
   own: readonly Item[],
 ): Pick<Turn, 'body' | 'place'> {
@@ -103,8 +103,8 @@ function continueAfter(
   };
 }
 
-function findItem(kept: ReadonlyMap<string, Kept>, reference: Item): Item | undefined {
-  for (const { items } of kept.values())
+function findItem(stored: ReadonlyMap<string, StoredInput>, reference: Item): Item | undefined {
+  for (const { items } of stored.values())
     for (const item of items) if (!isReference(item) && item['id'] === reference['id']) return item;
   return undefined;
 }
@@ -153,7 +153,10 @@ function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
     const context = { input: { body }, created: Math.floor(Date.now() / 1000) };
     const response = (status: 'in_progress' | 'completed') =>
       responseObject(context, {
-        ...{ id, model: body.model, status, output: [] },
+        id,
+        model: body.model,
+        status,
+        output: [],
         ...(status === 'completed' && { usage: NO_USAGE }),
       });
     history.keep(id, prewarmed, []);
@@ -226,10 +229,10 @@ function refusal(param: string, message: string): GatewayError {
 /** Error with the path in the client's message. */
 function errorOf(body: unknown, turn: Turn | undefined): object {
   const error = isObject(body) && isObject(body['error']) ? body['error'] : {};
-  const told = readString(error['message']) ?? 'The request was rejected.';
+  const text = readString(error['message']) ?? 'The request was rejected.';
   const place = readString(error['param']);
   const param = place === undefined || !turn ? place : turn.place(place);
-  const message = place === undefined || param === undefined ? told : told.replaceAll(place, param);
+  const message = place === undefined || param === undefined ? text : text.replaceAll(place, param);
   const code = message.startsWith(TOO_OLD) ? TOO_OLD : (error['code'] ?? null);
   return { type: error['type'] ?? 'api_error', code, message, param: param ?? null };
 }

@@ -12,10 +12,10 @@ import {
 import { sinceCompaction } from '../../formats/openai-responses/compaction.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
-import { KEPT_ID, keptForMs, keptPlace, type StoreMode, shortHash } from '../kit/keep.ts';
+import { KEPT_ID, type StoreMode, shortHash, storageKey, storedForMs } from '../kit/keep.ts';
 
 /** Response with its complete input. */
-export interface KeptResponse {
+export interface StoredResponse {
   readonly input: readonly Item[];
   readonly response: JsonObject;
   /** Target that generated it. */
@@ -25,7 +25,7 @@ export interface KeptResponse {
 export interface ResponseStore {
   readonly expand: NonNullable<DialectDefinition<ResponsesBody>['expand']>;
   readonly remember: NonNullable<DialectDefinition<ResponsesBody>['remember']>;
-  get(caller: Principal, id: string): Promise<KeptResponse | undefined>;
+  get(caller: Principal, id: string): Promise<StoredResponse | undefined>;
   /** Returns true if it existed. */
   remove(caller: Principal, id: string): Promise<boolean>;
 }
@@ -37,7 +37,7 @@ type StoreApi = Pick<PluginApi, 'stores' | 'log'>;
  * part of their account's storage, so the least recently written are removed when it is full.
  */
 export function createResponseStore(api: StoreApi, mode: StoreMode, retention: string): ResponseStore {
-  const kept = keptDocuments(api, keptForMs(mode, retention));
+  const stored = storedDocuments(api, storedForMs(mode, retention));
   return {
     async expand(input, caller) {
       const { body } = input;
@@ -45,10 +45,10 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
       const previous = body.previous_response_id ?? undefined;
       if (previous === undefined && !own.some(isReference)) return input;
       if (mode === 'off') throw storeIsOff(previous === undefined ? 'input' : 'previous_response_id');
-      const before = previous === undefined ? undefined : await kept.find(previous, caller);
+      const before = previous === undefined ? undefined : await stored.find(previous, caller);
       const found: Item[] = [];
       for (const [at, item] of own.entries())
-        found.push(isReference(item) ? await kept.item(item, `input[${at}].id`, caller) : item);
+        found.push(isReference(item) ? await stored.item(item, `input[${at}].id`, caller) : item);
       const history = before ? sinceCompaction([...before.input, ...outputOf(before)]) : [];
       const expanded = { ...input, body: { ...body, input: [...history, ...found] } };
       return before?.target ? { ...expanded, follows: before.target } : expanded;
@@ -60,22 +60,22 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
       // Requests continue with its items, without its id.
       if (response['object'] === 'response.compaction') return;
       try {
-        await kept.add(body, response, id, { caller, target: responder?.() });
+        await stored.add(body, response, id, { caller, target: responder?.() });
       } catch (err) {
         // The response is complete and paid for, so the caller gets it. The next request reports that it is not stored.
         api.log.warn({ err }, 'response could not be stored; it cannot be continued');
       }
     },
-    get: kept.get,
-    remove: kept.remove,
+    get: stored.get,
+    remove: stored.remove,
   };
 }
 
 /** Responses and their items, by owner and id. */
-function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: number) {
-  const responseKey = (caller: Principal, id: string): string => keptPlace('responses', caller, id);
-  const itemKey = (caller: Principal, id: unknown): string => keptPlace('items', caller, String(id));
-  const get = (caller: Principal, id: string) => documents.get<KeptResponse>(responseKey(caller, id));
+function storedDocuments({ stores: { stored: documents }, log }: StoreApi, ttlMs: number) {
+  const responseKey = (caller: Principal, id: string): string => storageKey('responses', caller, id);
+  const itemKey = (caller: Principal, id: unknown): string => storageKey('items', caller, String(id));
+  const get = (caller: Principal, id: string) => documents.get<StoredResponse>(responseKey(caller, id));
   return {
     get,
     async add(
@@ -85,21 +85,21 @@ function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: nu
       { caller, target }: { readonly caller: Principal; readonly target: Target | undefined },
     ): Promise<void> {
       const { account } = caller;
-      const kept: KeptResponse = { input: inputItems(body.input), response, ...(target && { target }) };
-      if (!(await documents.set(account, responseKey(caller, id), kept, ttlMs)))
+      const stored: StoredResponse = { input: inputItems(body.input), response, ...(target && { target }) };
+      if (!(await documents.set(account, responseKey(caller, id), stored, ttlMs)))
         log.info({ account }, 'response is too large to store; it cannot be continued');
-      else for (const item of outputOf(kept)) await documents.set(account, itemKey(caller, item['id']), item, ttlMs);
+      else for (const item of outputOf(stored)) await documents.set(account, itemKey(caller, item['id']), item, ttlMs);
     },
     async remove(caller: Principal, id: string): Promise<boolean> {
-      const kept = await get(caller, id);
-      if (!kept) return false;
-      for (const item of outputOf(kept)) await documents.delete(caller.account, itemKey(caller, item['id']));
+      const stored = await get(caller, id);
+      if (!stored) return false;
+      for (const item of outputOf(stored)) await documents.delete(caller.account, itemKey(caller, item['id']));
       return documents.delete(caller.account, responseKey(caller, id));
     },
-    async find(id: string, caller: Principal): Promise<KeptResponse> {
-      const kept = await get(caller, id);
-      if (!kept) throw notFound(id, 'previous_response_id');
-      return kept;
+    async find(id: string, caller: Principal): Promise<StoredResponse> {
+      const stored = await get(caller, id);
+      if (!stored) throw notFound(id, 'previous_response_id');
+      return stored;
     },
     async item(reference: Item, param: string, caller: Principal): Promise<Item> {
       const id = String(reference['id']);
@@ -111,7 +111,7 @@ function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: nu
 }
 
 /** Input of a response, each item with an id and in its long form, as the format lists it. */
-export function keptItems({ input, response }: KeptResponse): readonly (Item & { readonly id: string })[] {
+export function storedItems({ input, response }: StoredResponse): readonly (Item & { readonly id: string })[] {
   return input.map((item, at) => {
     const { type = 'message', role, content, id } = item;
     const isMessage = type === 'message';
@@ -119,7 +119,9 @@ export function keptItems({ input, response }: KeptResponse): readonly (Item & {
     const own = `${isMessage ? 'msg' : 'item'}_${shortHash(JSON.stringify([response['id'], at]))}`;
     const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
     return {
-      ...{ ...item, type, id: typeof id === 'string' && id !== '' ? id : own },
+      ...item,
+      type,
+      id: typeof id === 'string' && id !== '' ? id : own,
       ...(isMessage && { status: 'completed' }),
       ...(isMessage && typeof content === 'string' && { content: [{ ...part, text: content }] }),
     };
@@ -133,7 +135,7 @@ export function isReference(item: Item): boolean {
   return (type === undefined || type === null) && typeof id === 'string' && !('content' in item);
 }
 
-function outputOf({ response }: Pick<KeptResponse, 'response'>): readonly Item[] {
+function outputOf({ response }: Pick<StoredResponse, 'response'>): readonly Item[] {
   return readArray(response['output']).filter(
     (item): item is JsonObject => isObject(item) && KEPT_ID.test(String(item['id'])),
   );

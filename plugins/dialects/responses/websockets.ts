@@ -39,7 +39,7 @@ interface Entry {
   /** Key under which sockets are counted. */
   readonly key: string;
   /** Memory of the state that the dialect keeps between requests. */
-  readonly kept: Hold;
+  readonly reservation: Hold;
   readonly socket: WebSocket;
   readonly session: SocketSession;
   readonly endsAt: number;
@@ -57,7 +57,7 @@ export function serveSocket<Body>(
   socket: DialectSocket<Body>,
 ): void {
   const make = (): Websockets => new Websockets({ error: dialect.error, connect: socket.connect, log: api.log });
-  const websockets = api.keep('websockets', make, (kept) => kept.close());
+  const websockets = api.keep('websockets', make, (reservation) => reservation.close());
   api.upgrade(socket.path, (upgrade) => websockets.take(upgrade));
 }
 
@@ -131,8 +131,8 @@ export class Websockets {
   #start(socket: WebSocket, upgrade: Upgrade, key: string): void {
     const { path, address: ip, memory, signal } = upgrade;
     const { error, connect, log } = this.#deps;
-    const kept = memory.book();
-    const connection = connect({ resize: (jsonBytes) => resize(kept, jsonBytes * memory.heapPerByte) });
+    const reservation = memory.book();
+    const connection = connect({ resize: (jsonBytes) => resize(reservation, jsonBytes * memory.heapPerByte) });
     const onIdle = (): void => {
       entry.idleSince = Date.now();
       if (entry.closing) socket.close(entry.closing.code, entry.closing.reason);
@@ -141,8 +141,16 @@ export class Websockets {
     // Varied by up to a tenth, so that sockets opened together do not end together.
     const endsAt = Date.now() + this.#limits.ageMs * (0.9 + Math.random() / 10);
     const entry: Entry = {
-      ...{ upgrade, key, kept, socket, session, endsAt },
-      ...{ idleSince: Date.now(), unansweredPings: 0, controlFrames: 0, closing: undefined },
+      upgrade,
+      key,
+      reservation,
+      socket,
+      session,
+      endsAt,
+      idleSince: Date.now(),
+      unansweredPings: 0,
+      controlFrames: 0,
+      closing: undefined,
     };
     const drain = (): void => end(entry, 1001, 'shutting down', toGatewayError(signal.reason));
     this.#open.add(entry);
@@ -153,7 +161,7 @@ export class Websockets {
     socket.once('close', (code) => {
       signal.removeEventListener('abort', drain);
       this.#open.delete(entry);
-      kept.release();
+      reservation.release();
       log.info({ path, ip, key, code }, 'websocket closed');
     });
     signal.addEventListener('abort', drain, { once: true });

@@ -7,7 +7,7 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../contract/index.ts';
-import { readRetryAfter } from '../kit/index.ts';
+import { retryHintOf } from '../kit/index.ts';
 
 interface ErrorRow {
   readonly type: string;
@@ -186,11 +186,10 @@ export function anthropicFailure(status: number, body: unknown, headers: Respons
   const text = readString(error['message']);
   const code = readString(readObject(error['details'])['error_code']) ?? '';
   const failureClass = classify(status, readString(error['type']) ?? '', code, text ?? '');
-  const retryAfterMs = readRetryAfter(headers);
   return {
     class: failureClass,
     message: text ?? `The provider returned status ${status}.`,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...retryHintOf(failureClass, headers),
   };
 }
 

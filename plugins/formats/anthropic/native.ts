@@ -233,9 +233,9 @@ function cleanMessage(
   const { content } = message;
   if (typeof content === 'string') return [message];
   const blocks = content.flatMap((block) => {
-    const kept = isThinkingBlock(block) ? openThinking(block, open) : withValidId(block);
-    if (!kept) tellDropped(dropped, 'reasoning');
-    return kept ?? [];
+    const restored = isThinkingBlock(block) ? openThinking(block, open) : withValidId(block);
+    if (!restored) tellDropped(dropped, 'reasoning');
+    return restored ?? [];
   });
   if (blocks.length === content.length && blocks.every((block, at) => block === content[at])) return [message];
   return blocks.length === 0 ? [] : [{ ...message, content: blocks }];

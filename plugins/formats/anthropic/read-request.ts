@@ -196,7 +196,8 @@ const REFERENCES = Object.freeze(['container', 'thread', 'user_profile_id', 'wor
 
 /** Fields that only a provider of this format understands. */
 function lostFields(body: MessagesRequest): readonly string[] {
-  return Object.keys(ownFields({ ...body, metadata: null }, {})).filter((name) => !SAID_OTHERWISE.has(name));
+  const { metadata: _metadata, ...others } = body;
+  return Object.keys(ownFields(others, {})).filter((name) => !SAID_OTHERWISE.has(name));
 }
 
 /** Adds needs for resources of the operator's account and for other models named in a request. */

@@ -321,7 +321,7 @@ class EventReader implements StreamDecoder {
   #usage: JsonObject = {};
   #finish: FinishReason | undefined;
   #isStopped = false;
-  /** True if the request was refused before any output. */
+  /** True if the request was rejected before any output. */
   #isRefused = false;
 
   constructor(call: CodecCall, isNative: boolean) {

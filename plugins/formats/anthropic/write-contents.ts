@@ -200,7 +200,10 @@ function fileBlock({ value, at }: Located<ContentPart>): Block {
   const file = readObject(value['file']);
   const [title, context] = [readString(file['filename']), readString(value['context'])];
   const documentOf = (source: JsonObject): Block => ({
-    ...{ type: 'document', source, ...(title !== undefined && { title }), ...(context !== undefined && { context }) },
+    type: 'document',
+    source,
+    ...(title !== undefined && { title }),
+    ...(context !== undefined && { context }),
     ...(isObject(value['citations']) && { citations: value['citations'] }),
   });
   const own = readObject(readObject(readObject(value['dialect_fields'])['messages'])['source']);

@@ -11,7 +11,14 @@ import {
   readObject,
   readString,
 } from '../../../contract/index.ts';
-import { applyFieldRules, invalid, mergeExtraBody, readConversation, tellDropped } from '../kit/index.ts';
+import {
+  applyFieldRules,
+  fitCacheMarks,
+  invalid,
+  mergeExtraBody,
+  readConversation,
+  tellDropped,
+} from '../kit/index.ts';
 import { anthropicResponse, anthropicStream } from './read-response.ts';
 import { ANTHROPIC_FIELDS, type AnthropicTraits, anthropicTraits, cacheControlOf } from './tables.ts';
 import { hasThinking, isThinking, planThinking, wantsThinking } from './thinking.ts';
@@ -30,7 +37,10 @@ const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: BetaRules = NO_RULES): HttpRequest {
   const unread: string[] = [];
   const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), unread);
-  const input = mergeExtraBody(own.input, (field) => EXTRAS.has(field), unread);
+  const input = fitCacheMarks(
+    mergeExtraBody(own.input, (field) => EXTRAS.has(field), unread),
+    true,
+  );
   const dropped = [...unread, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
   const betas = readBetas(input['betas']);
   if (hasForeignReasoning(input)) tellDropped(dropped, 'reasoning');

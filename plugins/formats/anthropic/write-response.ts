@@ -52,11 +52,11 @@ export function showsThinking({ input: { body } }: DialectContext<MessagesReques
 }
 
 /** Converts a citation; undefined if the format cannot express it. `text` contains the citation. */
-export function writeCitation(annotation: unknown, text: string, { leaveOut }: Writing): JsonObject | undefined {
+export function writeCitation(annotation: unknown, text: string, { omit }: Writing): JsonObject | undefined {
   const { type, dialect, value, url_citation: cited } = readObject(annotation);
   if (dialect === 'messages' && isObject(value)) return value;
   if (type !== 'url_citation' || !isObject(cited) || typeof cited['url'] !== 'string') {
-    leaveOut?.('annotations');
+    omit?.('annotations');
     return undefined;
   }
   const { url, title, start_index: start, end_index: end } = cited;
@@ -70,14 +70,14 @@ export function writeCitation(annotation: unknown, text: string, { leaveOut }: W
   };
 }
 
-type Writing = Pick<DialectContext, 'leaveOut'>;
+type Writing = Pick<DialectContext, 'omit'>;
 
 /**
  * Reports images and audio as omitted, which blocks of this format cannot hold. The transcript of audio becomes text.
  */
-export function noteLeftOut(spoken: Readonly<Record<string, unknown>>, { leaveOut }: Writing): void {
-  if (readArray(spoken['images']).length > 0) leaveOut?.('images');
-  if (readObject(spoken['audio'])['data'] !== undefined) leaveOut?.('audio');
+export function reportOmitted(spoken: Readonly<Record<string, unknown>>, { omit }: Writing): void {
+  if (readArray(spoken['images']).length > 0) omit?.('images');
+  if (readObject(spoken['audio'])['data'] !== undefined) omit?.('audio');
 }
 
 /** Blocks of other kinds from a provider of this format. */
@@ -87,7 +87,7 @@ export function opaqueBlocks(message: Readonly<Record<string, unknown>>): readon
 
 /** Blocks of a message in its own order; default: reasoning, text, other blocks, calls. */
 function blocksOf(message: AssistantMessage, context: DialectContext<MessagesRequest>): readonly Block[] {
-  noteLeftOut(message, context);
+  reportOmitted(message, context);
   const kinds: Readonly<Record<string, readonly Block[]>> = {
     reasoning: thinkingBlocks(message, context),
     content: textBlocks(message, context),

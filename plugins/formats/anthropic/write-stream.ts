@@ -21,8 +21,8 @@ import { writeUsage } from './usage.ts';
 import {
   JsonScan,
   messageId,
-  noteLeftOut,
   opaqueBlocks,
+  reportOmitted,
   showsThinking,
   writeCallId,
   writeCitation,
@@ -95,8 +95,13 @@ class MessageStream implements DialectStream {
     if (this.#isStarted) return '';
     this.#isStarted = true;
     const message = {
-      ...{ id: messageId(this.#context), type: 'message', role: 'assistant', model, content: [] },
-      ...{ stop_reason: null, stop_sequence: null },
+      id: messageId(this.#context),
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
       usage: writeUsage(undefined, this.#context.estimatedInputTokens),
     };
     return frame({ type: 'message_start', message });
@@ -105,7 +110,7 @@ class MessageStream implements DialectStream {
   #write({ delta, finish_reason: reason, finish }: ChunkChoice): string {
     if (reason !== null) this.#finishReason ??= reason;
     if (finish) this.#finish = { ...this.#finish, ...finish };
-    noteLeftOut(delta, this.#context);
+    reportOmitted(delta, this.#context);
     return [
       this.#writeReasoning(delta),
       this.#writeText(delta.content || transcriptOf(delta)),
@@ -140,11 +145,11 @@ class MessageStream implements DialectStream {
   }
 
   #writeReasoning({ reasoning_content: text, reasoning_details: details = [] }: ChatDelta): string {
-    const shown = text && this.#showsThinking ? this.#think({ type: 'thinking_delta', thinking: text }) : '';
+    const shown = text && this.#showsThinking ? this.#writeThinking({ type: 'thinking_delta', thinking: text }) : '';
     return shown + details.map((detail) => this.#signThinking(detail)).join('');
   }
 
-  #think(...deltas: readonly JsonObject[]): string {
+  #writeThinking(...deltas: readonly JsonObject[]): string {
     return this.#extend('thinking', { type: 'thinking', thinking: '', signature: '' }, ...deltas);
   }
 
@@ -159,7 +164,7 @@ class MessageStream implements DialectStream {
     const signature = signatureOf(detail, this.#context.seal);
     const text = open === undefined ? (detail.text ?? '') : '';
     if (open === undefined && signature === '' && text === '') return '';
-    const written = this.#think(
+    const written = this.#writeThinking(
       ...(text !== '' && this.#showsThinking ? [{ type: 'thinking_delta', thinking: text }] : []),
       ...(signature === '' ? [] : [{ type: 'signature_delta', signature }]),
     );

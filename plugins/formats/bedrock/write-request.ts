@@ -226,7 +226,11 @@ function textBlocks(text: string): readonly Block[] {
 }
 
 const IMAGES: Readonly<Record<string, string>> = Object.freeze({
-  ...{ 'image/jpeg': 'jpeg', 'image/jpg': 'jpeg', 'image/png': 'png', 'image/gif': 'gif', 'image/webp': 'webp' },
+  'image/jpeg': 'jpeg',
+  'image/jpg': 'jpeg',
+  'image/png': 'png',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
 });
 
 const DOCUMENTS: Readonly<Record<string, string>> = Object.freeze({

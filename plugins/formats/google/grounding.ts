@@ -18,7 +18,7 @@ export function readGrounding(candidate: JsonObject, text: string, known: Set<st
       return citationOf(chunks[Number(index)], place);
     });
   });
-  const end: Place = { start_index: text.length, end_index: text.length };
+  const end: TextRange = { start_index: text.length, end_index: text.length };
   const rest = chunks.map((chunk, index) => (used.has(index) ? undefined : citationOf(chunk, end)));
   return [...cited, ...rest].filter((citation): citation is JsonObject => {
     const key = JSON.stringify(citation ?? null);
@@ -28,12 +28,12 @@ export function readGrounding(candidate: JsonObject, text: string, known: Set<st
   });
 }
 
-interface Place {
+interface TextRange {
   readonly start_index: number;
   readonly end_index: number;
 }
 
-function placeOf(segment: JsonObject, text: string): Place {
+function placeOf(segment: JsonObject, text: string): TextRange {
   const bytes = Buffer.from(text);
   const at = (place: unknown) => bytes.subarray(0, readCount(place) ?? 0).toString().length;
   const place = { start_index: at(segment['startIndex']), end_index: at(segment['endIndex']) };
@@ -44,7 +44,7 @@ function placeOf(segment: JsonObject, text: string): Place {
   return found < 0 ? place : { start_index: found, end_index: found + quoted.length };
 }
 
-function citationOf(chunk: JsonObject | undefined, place: Place): JsonObject | undefined {
+function citationOf(chunk: JsonObject | undefined, place: TextRange): JsonObject | undefined {
   const { web, maps, retrievedContext, image } = chunk ?? {};
   const { uri, sourceUri, title } = readObject(web ?? maps ?? retrievedContext ?? image);
   const url = readString(sourceUri) ?? readString(uri);

@@ -40,10 +40,15 @@ const step: Schema = {
     content: parts,
     summary: nullable('array', { items: { type: 'object' } }),
     signature: text,
-    ...{ id, call_id: id, name: nullable('string', { maxLength: 256 }) },
+    id,
+    call_id: id,
+    name: nullable('string', { maxLength: 256 }),
     arguments: nullable('object'),
     is_error: nullable('boolean'),
-    ...{ text, data: text, uri: text, mime_type: text },
+    text,
+    data: text,
+    uri: text,
+    mime_type: text,
   },
 };
 
@@ -86,7 +91,9 @@ export const INTERACTION_REQUEST: Schema & { readonly $id: string } = Object.fre
     response_mime_type: nullable('string', { maxLength: 128 }),
     response_modalities: nullable('array', { items: { type: 'string', maxLength: 32 }, maxItems: 8 }),
     service_tier: nullable('string', { maxLength: 64 }),
-    ...{ stream: nullable('boolean'), store: nullable('boolean'), background: nullable('boolean') },
+    stream: nullable('boolean'),
+    store: nullable('boolean'),
+    background: nullable('boolean'),
     labels: nullable('object'),
   },
 });
@@ -208,7 +215,8 @@ const CONTENTS: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'docum
 function* placedSteps(input: unknown): Generator<PlacedStep> {
   if (typeof input === 'string')
     yield {
-      ...{ step: userStep([{ type: 'text', text: input }]), at: 'input' },
+      step: userStep([{ type: 'text', text: input }]),
+      at: 'input',
       contents: [[{ text: input, type: 'text' }, 'input']],
     };
   let said: [JsonObject, string][] = [];
@@ -311,8 +319,8 @@ const MAX_TEXT = 4096;
 
 function addOther(one: Step, type: string, at: string, add: AddPart, dropped: string[]): void {
   const { signature: _signature, ...shown } = one;
-  const told = JSON.stringify(shown);
-  if (type !== '' && told.length <= MAX_TEXT) add('model', { text: told }, at);
+  const reported = JSON.stringify(shown);
+  if (type !== '' && reported.length <= MAX_TEXT) add('model', { text: reported }, at);
   else dropped.push(`input.${/^\w{1,48}$/.test(type) ? type : 'unknown'}`);
 }
 

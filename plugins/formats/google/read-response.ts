@@ -211,7 +211,7 @@ function addPart(pieces: Gathered, part: JsonObject, state: CandidateState): voi
     addThought(pieces, part, state);
     return;
   }
-  if (typeof text === 'string' && text !== '') noteBlock(pieces, 'content');
+  if (typeof text === 'string' && text !== '') recordBlock(pieces, 'content');
   if (typeof text === 'string') pieces.text += text;
   const signed = readString(part['thoughtSignature']);
   if (signed) pieces.signature = signed;
@@ -225,13 +225,13 @@ function addThought(pieces: Gathered, part: JsonObject, state: CandidateState): 
   const signature = readString(part['thoughtSignature']);
   pieces.reasoning += text;
   state.thinking += text;
-  noteBlock(pieces, 'reasoning');
+  recordBlock(pieces, 'reasoning');
   if (signature === undefined) return;
   pieces.details.push({ kind: 'text', text: state.thinking, signature, format: 'gemini' });
   state.thinking = '';
 }
 
-function noteBlock({ order }: Gathered, kind: string): void {
+function recordBlock({ order }: Gathered, kind: string): void {
   const name = `${kind}:0`;
   if (!order.includes(name)) order.push(name);
 }

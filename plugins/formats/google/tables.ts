@@ -73,7 +73,7 @@ const TRAITS: readonly (readonly [RegExp, GeminiTraits])[] = Object.freeze([
   [/^gemini-(3(\.\d)?-pro|pro-latest|flash-latest$)/, NEW_FROM_LOW],
   [/^gemini-3\.[78]-flash(?!-lite)/, NEW_FROM_LOW],
   [/^gemini-(3(\.[1-8])?-flash|flash-lite-latest)/, NEW],
-  [/^gemini-4-hydrogen/, { ...NEW, thinking: { kind: 'level', levels: [...FROM_LOW, 'xhigh'] } }],
+  [/^gemini-4-hydrogen/, { ...NEW, thinking: { kind: 'level', levels: [...FROM_LOW, 'xhigh'] }, penalties: false }],
   [/^gemini-/, UNKNOWN],
   // Tuned models, or another vendor's behind Google's API.
   [/./, { ...OLD, penalties: false, candidates: false }],
@@ -288,6 +288,11 @@ export const GEMINI_FIELDS: FieldTable = {
     {
       when: 'Gemini 2.5',
       example: { model: 'gemini-2.5-flash' },
+      fields: { frequency_penalty: NO_PENALTY, presence_penalty: NO_PENALTY },
+    },
+    {
+      when: 'Gemini 4 Hydrogen',
+      example: { model: 'gemini-4-hydrogen' },
       fields: { frequency_penalty: NO_PENALTY, presence_penalty: NO_PENALTY },
     },
     {

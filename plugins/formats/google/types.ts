@@ -240,7 +240,16 @@ const generation: Schema = {
 const safety: Schema = { properties: { category: text, threshold: text } };
 
 const DEFINITIONS: Readonly<Record<string, Schema>> = {
-  ...{ part, content, declaration, tool, calling, thinking, generation, safety, blob, file },
+  part,
+  content,
+  declaration,
+  tool,
+  calling,
+  thinking,
+  generation,
+  safety,
+  blob,
+  file,
 };
 
 const PROPERTIES: Readonly<Record<string, Schema>> = both({

@@ -97,7 +97,7 @@ class StepWriter {
   readonly #steps: Step[] = [];
   #open: Record<string, unknown> | undefined;
   /** All text so far, for positions of citations. */
-  #said = '';
+  #sentText = '';
 
   constructor(emit: (type: string, fields: JsonObject) => void) {
     this.#emit = emit;
@@ -106,20 +106,20 @@ class StepWriter {
   add({ text = '', thought, thoughtSignature: signature, functionCall: called, inlineData: inline }: GeminiPart): void {
     if (called) this.#addCall(called, signature);
     else if (inline) this.#addMedia(inline);
-    else if (thought) this.#think(text, signature);
+    else if (thought) this.#writeThought(text, signature);
     else {
-      if (text !== '') this.#say(text);
+      if (text !== '') this.#writeText(text);
       // A text has no field for its signature, so the signature follows it.
       if (signature !== undefined) {
         this.close();
-        this.#think('', signature);
+        this.#writeThought('', signature);
       }
     }
   }
 
   /** Adds citations to the last text. */
   cite(annotations: readonly unknown[]): void {
-    const list = annotations.flatMap((annotation) => citationOf(readObject(annotation), this.#said));
+    const list = annotations.flatMap((annotation) => citationOf(readObject(annotation), this.#sentText));
     if (list.length === 0) return;
     const contents = this.#contents();
     const last = contents.findLast(({ type }) => type === 'text');
@@ -156,16 +156,16 @@ class StepWriter {
     return content;
   }
 
-  #say(text: string): void {
+  #writeText(text: string): void {
     const contents = this.#contents();
     const last = contents.at(-1);
     if (last?.['type'] === 'text') last['text'] = String(last['text']) + text;
     else contents.push({ type: 'text', text });
-    this.#said += text;
+    this.#sentText += text;
     this.#delta({ type: 'text', text });
   }
 
-  #think(text: string, signature: string | undefined): void {
+  #writeThought(text: string, signature: string | undefined): void {
     const step = this.#start({ type: 'thought' });
     if (text !== '') {
       const [before] = readArray(step['summary']);
@@ -180,7 +180,10 @@ class StepWriter {
 
   #addCall({ id, name, args }: NonNullable<GeminiPart['functionCall']>, signature: string | undefined): void {
     const step = this.#start({
-      ...{ type: 'function_call', id, name, arguments: {} },
+      type: 'function_call',
+      id,
+      name,
+      arguments: {},
       ...(signature !== undefined && { signature }),
     });
     step['arguments'] = args;

@@ -33,6 +33,7 @@ import {
   type GeminiRequest,
   type GeminiThinking,
   type GeminiToolConfig,
+  snakeOf,
 } from './types.ts';
 import { geminiContents, hasForeignReasoning, type PartRules } from './write-contents.ts';
 
@@ -55,12 +56,27 @@ export function geminiRequest(request: ChatRequest, call: CodecCall, table: Fiel
   return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
 }
 
-/** Flattens `extra_body.google`, where Google's own OpenAI endpoint takes its fields. */
-function withGoogle(input: ChatRequest): ChatRequest {
+/**
+ * Renames the vendor's own fields to snake_case, as Google's servers accept both spellings, and flattens
+ * `extra_body.google`, where Google's own OpenAI endpoint takes them.
+ */
+function withGoogle(request: ChatRequest): ChatRequest {
+  const input = inSnakeCase(request);
   const body = input['extra_body'];
-  if (!isObject(body) || !isObject(body['google'])) return input;
+  if (!isObject(body)) return input;
   const { google, ...rest } = body;
-  return { ...input, extra_body: { ...rest, ...readObject(google) } };
+  return { ...input, extra_body: inSnakeCase(isObject(google) ? { ...rest, ...google } : body) };
+}
+
+function inSnakeCase<T extends object>(object: T): T {
+  const camelCase = Object.keys(object).filter((name) => {
+    const snake = snakeOf(name);
+    return snake !== name && EXTRAS.has(snake) && !Object.hasOwn(object, snake);
+  });
+  if (camelCase.length === 0) return object;
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]) => [camelCase.includes(name) ? snakeOf(name) : name, value]),
+  ) as T;
 }
 
 function geminiBody(input: ChatRequest, call: CodecCall, dropped: string[], rules: PartRules): GeminiRequest {
@@ -127,7 +143,9 @@ function thinkingOf(
 function thinkingField(input: ChatRequest): GeminiThinking | undefined {
   const config = input['thinking_config'];
   if (!isObject(config)) return undefined;
-  const { thinking_level: level, thinking_budget: budget, include_thoughts: include } = config;
+  const level = fieldOf(config, 'thinkingLevel');
+  const budget = fieldOf(config, 'thinkingBudget');
+  const include = fieldOf(config, 'includeThoughts');
   return {
     ...(typeof level === 'string' && { thinkingLevel: level }),
     ...(typeof budget === 'number' && { thinkingBudget: budget }),

@@ -8,11 +8,15 @@ type Owner = Readonly<Record<string, unknown>>;
 
 /**
  * Returns a request whose `cache_control` marks a vendor accepts; the same request if nothing changes. It has at most
- * four marks, with no 1-hour mark after a 5-minute one. The mark of a message moves to its last part. Of more than
- * four marks, the first stays, which conversations share, and the last three, which cover most.
+ * four marks, with no 1-hour mark after a 5-minute one. The mark of a message moves to its last part, unless the writer
+ * places it (`keepsMessages`). Of more than four marks, the first stays, which conversations share, and the last three,
+ * which cover most.
  */
-export function fitCacheMarks(input: ChatRequest): ChatRequest {
-  const request = input.messages.some(hasOwnMark) ? { ...input, messages: input.messages.map(withMarkOnPart) } : input;
+export function fitCacheMarks(input: ChatRequest, keepsMessages = false): ChatRequest {
+  const request =
+    !keepsMessages && input.messages.some(hasOwnMark)
+      ? { ...input, messages: input.messages.map(withMarkOnPart) }
+      : input;
   const marked = ownersOf(request).filter((owner) => 'cache_control' in owner);
   if (marked.length === 0) return request;
   const valid = marked.filter((owner) => isMark(owner['cache_control']));
@@ -32,7 +36,10 @@ export function fitCacheMarks(input: ChatRequest): ChatRequest {
 
 /** In the order in which a vendor reads them: tools, messages, automatic caching. */
 function ownersOf(request: ChatRequest): readonly Owner[] {
-  const parts = request.messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  const parts = request.messages.flatMap((message) => [
+    ...(Array.isArray(message.content) ? message.content : []),
+    message,
+  ]);
   return [...readArray(request.tools), ...parts, request].filter(isObject);
 }
 
@@ -65,9 +72,11 @@ function rewriteMarks(request: ChatRequest, marks: ReadonlyMap<Owner, CacheContr
   const { tools } = request;
   return {
     ...rewrite(request),
-    messages: request.messages.map((message) =>
-      Array.isArray(message.content) ? { ...message, content: message.content.map(rewrite) } : message,
-    ),
+    messages: request.messages.map((message) => {
+      const { content } = message;
+      const own = rewrite(message);
+      return Array.isArray(content) ? { ...own, content: content.map(rewrite) } : own;
+    }),
     ...(Array.isArray(tools) && { tools: tools.map(rewrite) }),
   };
 }

@@ -8,7 +8,7 @@ import {
 } from '../../../contract/index.ts';
 
 const SAFE_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
-const MAX_TOLD = 32;
+const MAX_REPORTED = 32;
 
 /**
  * Checks the fields of a request against a vendor's table. Returns the names of dropped fields; throws
@@ -32,7 +32,7 @@ export function applyFieldRules(input: object, table: FieldTable, vendor: string
 
 /** Adds a name to the dropped fields, without duplicates, if it may stand in a header and the limit is not reached. */
 export function tellDropped(dropped: string[], field: string): void {
-  if (dropped.length < MAX_TOLD && SAFE_NAME.test(field) && !dropped.includes(field)) dropped.push(field);
+  if (dropped.length < MAX_REPORTED && SAFE_NAME.test(field) && !dropped.includes(field)) dropped.push(field);
 }
 
 function isNeutral(rule: FieldRule, value: unknown): boolean {

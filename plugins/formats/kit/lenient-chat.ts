@@ -58,6 +58,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
     orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
   return {
     ...(codec.reader && { reader: codec.reader }),
+    isOriginal: (body, response) => codec.isOriginal?.(body, response) ?? false,
     isInOrder: (input, call) => order(input, call, false).request === input,
     request(input, call) {
       const form = readForm(input, leniency);
@@ -322,11 +323,11 @@ function findToolNames(names: ReadonlySet<string>, valid: RegExp): ToolNames | u
     taken.add(free);
     sent.set(name, free);
   }
-  const told = new Map([...sent].map(([name, free]) => [free, name]));
+  const reported = new Map([...sent].map(([name, free]) => [free, name]));
   return {
     rename: (request) => renameAll(request, (name) => sent.get(name) ?? name),
-    restoreChoice: (choice) => restoreChoice(choice, told),
-    restoreChunk: (chunk) => restoreChunk(chunk, told),
+    restoreChoice: (choice) => restoreChoice(choice, reported),
+    restoreChunk: (chunk) => restoreChunk(chunk, reported),
   };
 }
 
@@ -378,19 +379,19 @@ function renameFunction<T extends object>(item: T, rename: Rename): T {
   return { ...item, function: { ...called, name: rename(called['name']) } };
 }
 
-function restoreChoice(choice: ChatChoice, told: ReadonlyMap<string, string>): ChatChoice {
+function restoreChoice(choice: ChatChoice, reported: ReadonlyMap<string, string>): ChatChoice {
   const calls = choice.message.tool_calls;
   if (!calls) return choice;
-  const restored = calls.map((call) => renameFunction(call, (name) => told.get(name) ?? name));
+  const restored = calls.map((call) => renameFunction(call, (name) => reported.get(name) ?? name));
   return { ...choice, message: { ...choice.message, tool_calls: restored } };
 }
 
-function restoreChunk(chunk: ChatChunk, told: ReadonlyMap<string, string>): ChatChunk {
+function restoreChunk(chunk: ChatChunk, reported: ReadonlyMap<string, string>): ChatChunk {
   if (!chunk.choices.some(({ delta }) => delta.tool_calls)) return chunk;
   const choices = chunk.choices.map((choice) => {
     const calls = choice.delta.tool_calls;
     if (!calls) return choice;
-    const restored = calls.map((call) => renameFunction(call, (name) => told.get(name) ?? name));
+    const restored = calls.map((call) => renameFunction(call, (name) => reported.get(name) ?? name));
     return { ...choice, delta: { ...choice.delta, tool_calls: restored } };
   });
   return { ...chunk, choices };

@@ -22,13 +22,21 @@ export function failureOfStatus(
 ): UpstreamFailure {
   // Redirects are never followed: a redirect is the vendor's error, not the request's.
   const fallback = status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error';
-  const retryAfterMs = readRetryAfter(headers);
-  return {
-    class: CLASS_BY_STATUS[status] ?? fallback,
-    message,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...better,
-  };
+  const { class: failureClass = CLASS_BY_STATUS[status] ?? fallback } = better;
+  return { class: failureClass, message, ...retryHintOf(failureClass, headers), ...better };
+}
+
+/** Classes of failures that pass by themselves. */
+const PASSING: ReadonlySet<FailureClass> = new Set(['rate_limit', 'overloaded']);
+
+/** Time until a retry may succeed. Vendors send the reset of their limits with every error, also where none can. */
+export function retryHintOf(
+  failureClass: FailureClass,
+  headers: ResponseHeaders,
+  body?: unknown,
+): Pick<UpstreamFailure, 'retryAfterMs'> {
+  const retryAfterMs = PASSING.has(failureClass) ? readRetryAfter(headers, body) : undefined;
+  return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
 /** Longer hints are useless, and may be a date in other units. */

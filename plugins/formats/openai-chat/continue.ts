@@ -28,7 +28,7 @@ export const CONTINUE_OPTION = Object.freeze({
   continues: {
     enum: Object.keys(WAYS_TO_CONTINUE),
     description:
-      'How models resume a partial response, for aliases with `resume`: as the `last_message`, with `prefix: true` in it, or with `continue_final_message` in the request (vLLM). Do not set it for models that repeat the partial text. Default: models do not resume.',
+      'Resumption of partial responses, for aliases with `resume`: `last_message`, or a field (`prefix`, `continue_final_message`). Leave it unset for models that repeat the partial text.',
   },
 } satisfies Readonly<Record<string, Schema>>);
 

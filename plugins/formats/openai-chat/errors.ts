@@ -5,7 +5,7 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../contract/index.ts';
-import { readRetryAfter } from '../kit/index.ts';
+import { retryHintOf } from '../kit/index.ts';
 import type { ErrorRules, VendorError } from './types.ts';
 
 /** Classes by code or type. `invalid_request_error` and the like are missing: some vendors use them for every error. */
@@ -119,13 +119,13 @@ export function classifyError(
   rules: ErrorRules = {},
 ): UpstreamFailure {
   const error = readVendorError(body) ?? { message: '', codes: [], fields: {} };
-  const told = status >= 400 ? status : (error.status ?? 500);
-  const retryAfterMs = readRetryAfter(headers, body);
+  const reported = status >= 400 ? status : (error.status ?? 500);
+  const failureClass = classOf(error, reported, headers, rules);
   return {
-    class: classOf(error, told, headers, rules),
+    class: failureClass,
     message: error.message,
     ...(error.param !== undefined && { param: error.param }),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...retryHintOf(failureClass, headers, body),
   };
 }
 

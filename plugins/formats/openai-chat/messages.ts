@@ -60,7 +60,11 @@ export function messageRules(differences: Differences, variant: Variant | undefi
   const isForResponses = variant?.wire === 'responses';
   return {
     roles: variant?.roles ?? differences.roles ?? {},
-    ...{ replay, toolIds, cacheMarks, media, isForResponses },
+    replay,
+    toolIds,
+    cacheMarks,
+    media,
+    isForResponses,
     files: isForResponses ? { ...files, urls: true } : files,
     kept: new Set([...MESSAGE_FIELDS, replay, ...(isForResponses ? RESPONSES_FIELDS : [])]),
     ...(detailFormats && { detailFormats }),

@@ -228,9 +228,9 @@ export function mapFields(
   const chat = request as ChatRequest;
   const subject = modelOf ? { ...chat, model: modelOf(chat.model) } : chat;
   for (const [field, value, apply] of emulated) {
-    const { body: changes = {}, dropped: isDropped = false, told = [] } = apply?.(value, subject) ?? {};
+    const { body: changes = {}, dropped: isDropped = false, reported = [] } = apply?.(value, subject) ?? {};
     if (isDropped) tellDropped(dropped, field);
-    for (const part of told) tellDropped(dropped, part);
+    for (const part of reported) tellDropped(dropped, part);
     for (const [name, replacement] of Object.entries(changes)) {
       if (replacement === undefined) delete body[name];
       else body[name] = replacement;
@@ -292,7 +292,7 @@ interface Findings {
 }
 
 /** Reads a request of this format: normalizes alternative client forms, and drops fields that clients may not set. */
-export function readChatRequest(body: ChatRequest): Omit<DialectRequest, 'provider'> {
+export function readChatRequest(body: ChatRequest, provider?: string): DialectRequest {
   const findings: Findings = { dropped: new Set(), needs: [] };
   const { dropped, needs } = findings;
   let changed: ChatMessage[] | undefined;
@@ -310,7 +310,11 @@ export function readChatRequest(body: ChatRequest): Omit<DialectRequest, 'provid
   const own = INNER in body ? withoutInner(body, findings) : body;
   const isSame = own === body && messages === body.messages && tools === body.tools;
   const request = isSame ? body : { ...own, messages, ...(tools !== undefined && { tools }) };
-  return { request, ...(dropped.size > 0 && { dropped: [...dropped] }), ...(needs.length > 0 && { needs }) };
+  const read: { -readonly [Name in keyof DialectRequest]: DialectRequest[Name] } = { request };
+  if (provider !== undefined) read.provider = provider;
+  if (dropped.size > 0) read.dropped = [...dropped];
+  if (needs.length > 0) read.needs = needs;
+  return read;
 }
 
 function readMessage(message: ChatMessage, at: number, findings: Findings): ChatMessage {
@@ -349,8 +353,7 @@ function withoutInner<T extends object>(value: T, { dropped }: Findings): T {
 /** Maps a list; returns the same list if no item changes. */
 function mapSame<T>(items: readonly T[], map: (item: T, index: number) => T): readonly T[] {
   const mapped = items.map(map);
-  for (const [index, item] of mapped.entries()) if (item !== items[index]) return mapped;
-  return items;
+  return mapped.some((item, index) => item !== items[index]) ? mapped : items;
 }
 
 /** A tool of another type runs at the vendor with the operator's account. */

@@ -27,7 +27,7 @@ import type { Differences, ErrorRules, UsageRules } from './types.ts';
 
 /** Fields of a response, a choice and a message that are read one by one; other useful fields pass unchanged. */
 export const TOP = new Set('id object created model choices usage'.split(' '));
-const CHOICE = new Set('index message finish_reason logprobs text delta finish stop_reason'.split(' '));
+const CHOICE = new Set('index message finish_reason logprobs text delta finish'.split(' '));
 export const MESSAGE = new Set(
   'role content refusal tool_calls reasoning_content reasoning reasoning_text reasoning_details'.split(' '),
 );
@@ -211,7 +211,7 @@ const TIERS = new Set<unknown>(['auto', 'default', 'flex', 'scale', 'priority', 
 const isText = (value: unknown): boolean => typeof value === 'string';
 
 /** Checks for OpenAI's optional fields: a vendor's field with another meaning is dropped. */
-const CHECKS = new Map<string, (value: unknown) => boolean>([
+export const CHECKS = new Map<string, (value: unknown) => boolean>([
   ['annotations', Array.isArray],
   ['audio', isObject],
   ['content_filter_results', isObject],
@@ -263,26 +263,26 @@ const REWRITTEN = new Set([
  */
 export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undefined {
   if (!isObject(value)) return undefined;
-  const promptTold = count(value['prompt_tokens']);
-  const completionTold = count(value['completion_tokens']);
-  const totalTold = count(value['total_tokens']);
-  if (promptTold === undefined && isTold(value['prompt_tokens'])) return undefined;
-  if (completionTold === undefined && isTold(value['completion_tokens'])) return undefined;
-  if (promptTold === undefined && completionTold === undefined && totalTold === undefined) return undefined;
+  const promptReported = count(value['prompt_tokens']);
+  const completionReported = count(value['completion_tokens']);
+  const totalReported = count(value['total_tokens']);
+  if (promptReported === undefined && isReported(value['prompt_tokens'])) return undefined;
+  if (completionReported === undefined && isReported(value['completion_tokens'])) return undefined;
+  if (promptReported === undefined && completionReported === undefined && totalReported === undefined) return undefined;
   let cached: number | undefined;
   for (const [field, within] of CACHED) {
     const holder = within === undefined ? value : value[within];
     if (cached === undefined && isObject(holder) && field in holder) cached = count(holder[field]);
   }
   const reasoning = count(readObject(value['completion_tokens_details'])['reasoning_tokens']);
-  let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
-  let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
+  let prompt = promptReported ?? Math.max((totalReported ?? 0) - (completionReported ?? 0), 0);
+  let completion = completionReported ?? Math.max((totalReported ?? 0) - prompt, 0);
   if (cached !== undefined && cached > prompt) prompt += cached; // xAI: the prompt then excludes cached ones
   const outside = rules.reasoningTokens === 'outside';
-  if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
+  if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalReported))) completion += reasoning;
   const promptDetails = countsIn(value['prompt_tokens_details'], cached);
   const completionDetails = countsIn(value['completion_tokens_details'], undefined);
-  const cost = toldCost(value, rules);
+  const cost = reportedCostOf(value, rules);
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } & JsonObject = {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -314,7 +314,7 @@ function toolUse({ server_tool_use: used }: JsonObject): Usage['units'] {
 }
 
 /** Cost of the call in US dollars, from a vendor's usage. Perplexity reports it in parts, with their total. */
-export function toldCost(usage: JsonObject, { usageCost }: UsageRules): number | undefined {
+export function reportedCostOf(usage: JsonObject, { usageCost }: UsageRules): number | undefined {
   if (usageCost) return usageCost(usage);
   const total = isObject(usage['cost']) ? usage['cost']['total_cost'] : usage['cost'];
   return typeof total === 'number' ? total : undefined;
@@ -330,7 +330,7 @@ export function count(value: unknown): number | undefined {
   return isCount(value) ? value : undefined;
 }
 
-function isTold(value: unknown): boolean {
+function isReported(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
@@ -378,7 +378,7 @@ function isError(value: unknown): boolean {
   return isObject(value) || readString(value) !== undefined;
 }
 
-type Writing = Pick<DialectContext, 'seal' | 'leaveOut'>;
+type Writing = Pick<DialectContext, 'seal' | 'omit'>;
 
 /** Fields of a message or delta that clients of this format do not get unchanged. */
 interface Spoken {
@@ -448,11 +448,11 @@ function writeSpoken<T extends Spoken>(spoken: T, context: Writing): T {
  * Converts a page citation to OpenAI's form; clients of this format get no other canonical kind. Citations of this
  * format's vendors pass unchanged, including an empty list.
  */
-function writeAnnotation(annotation: unknown, { leaveOut }: Writing): readonly unknown[] {
+function writeAnnotation(annotation: unknown, { omit }: Writing): readonly unknown[] {
   const { type, url_citation: page } = readObject(annotation);
   if (type === 'url_citation') return [{ type, url_citation: page }];
   if (type !== 'opaque' && type !== 'file_citation') return [annotation];
-  leaveOut?.('annotations');
+  omit?.('annotations');
   return [];
 }
 

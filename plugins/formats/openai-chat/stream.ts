@@ -15,11 +15,13 @@ import {
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
+  type StreamProgress,
   type ToolCallDelta,
   type Usage,
 } from '../../../contract/index.ts';
 import { readRelayDetails } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
+import { contentOf, type FramePattern, patternOf } from './frame-pattern.ts';
 import {
   count,
   extrasOf,
@@ -34,10 +36,11 @@ import {
   unixSeconds,
   withTier,
 } from './response.ts';
+import { isSameChunk, isSameUsage } from './same.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
 import type { Differences, OwnWire } from './types.ts';
 
-const CHOICE = new Set('index delta message finish_reason logprobs usage text seed finish stop_reason'.split(' '));
+const CHOICE = new Set('index delta message finish_reason logprobs usage text seed finish'.split(' '));
 
 const NONE: readonly never[] = Object.freeze([]);
 
@@ -57,71 +60,184 @@ interface Head {
   readonly created: number;
 }
 
+/** Frame of the vendor with one text, which the next frames are expected to repeat with other texts. */
+interface Repeated extends FramePattern {
+  readonly sent: JsonObject;
+  readonly chunk: ChatChunk;
+  readonly choice: ChunkChoice;
+  readonly state: ChoiceState;
+  /** True if a caller of this format may get the frame; undefined before anyone asked. */
+  isOriginal: boolean | undefined;
+}
+
+/** Frames without a repetition after which no pattern is looked for. */
+const MAX_MISSES = 8;
+
 /** Decodes a stream into OpenAI's exact chunks; usage comes last, in a separate chunk. */
 export function decodeStream(call: CodecCall, differences: Differences): StreamDecoder {
-  const choices = new Map<number, ChoiceState>();
-  /** Head of the first chunk with data. */
-  let head: Head | undefined;
-  let usage: Usage | undefined;
-  /** Azure's first chunk has no choice, so its data is added to the next one. */
-  let promptFilter: JsonObject | undefined;
-  let done = false;
+  return new Decoder(call, differences);
+}
 
-  function read(chunk: JsonObject): readonly ChatChunk[] {
-    const counted = withTier(usageOf(chunk, differences), chunk);
-    if (counted) usage = laterUsage(usage, counted);
+/** The last frame and its chunk, for a caller who may get the frame itself. */
+interface LastRead {
+  readonly event: SseEvent;
+  readonly sent: JsonObject;
+  readonly chunk: ChatChunk | undefined;
+}
+
+class Decoder implements StreamDecoder {
+  readonly #call: CodecCall;
+  readonly #differences: Differences;
+  readonly #choices = new Map<number, ChoiceState>();
+  /** Head of the first chunk with data. */
+  #head: Head | undefined;
+  #usage: Usage | undefined;
+  /** Frame with the usage. */
+  #counted: LastRead | undefined;
+  /** Azure's first chunk has no choice, so its data is added to the next one. */
+  #promptFilter: JsonObject | undefined;
+  #isDone = false;
+  #last: LastRead | undefined;
+  #repeated: Repeated | undefined;
+  #repeatedEvent: SseEvent | undefined;
+  #misses = 0;
+
+  constructor(call: CodecCall, differences: Differences) {
+    this.#call = call;
+    this.#differences = differences;
+  }
+
+  push(event: SseEvent): readonly ChatChunk[] {
+    this.#last = undefined;
+    this.#repeatedEvent = undefined;
+    if (this.#repeated && !this.#isDone) {
+      const chunk = this.#readRepeated(event, this.#repeated);
+      if (chunk) return [chunk];
+    }
+    const json = event.data.trim();
+    // Some relays forward a comment as data (": OPENROUTER PROCESSING"); it is still ignored as a comment.
+    if (this.#isDone || json === '' || json.startsWith(':')) return NONE;
+    this.#isDone = json === '[DONE]';
+    if (this.#isDone) return this.#lastChunks();
+    const sent = parseChunk(json);
+    const failure = failureIn(sent, this.#differences.errors, event.event === 'error');
+    if (failure) throw new StreamFailure(failure);
+    return isObject(sent) ? this.#read(sent, event) : NONE;
+  }
+
+  end(): ReturnType<StreamDecoder['end']> {
+    this.#last = undefined;
+    this.#repeatedEvent = undefined;
+    const chunks = this.#lastChunks();
+    return { chunks, complete: this.#choices.size > 0 && this.#isFinished() };
+  }
+
+  progress(): StreamProgress {
+    if (this.#isDone) return 'complete';
+    // Some vendors begin one choice after the end of another.
+    if (this.#choices.size === 0 || this.#choices.size < (this.#call.request?.n ?? 1)) return 'open';
+    return this.#isFinished() ? 'finished' : 'open';
+  }
+
+  original(): SseEvent | undefined {
+    const repeated = this.#repeatedEvent && this.#repeated;
+    if (repeated) {
+      repeated.isOriginal ??= !repeated.before.includes('\n') && isSameChunk(repeated.sent, repeated.chunk);
+      return repeated.isOriginal ? this.#repeatedEvent : undefined;
+    }
+    const last = this.#last;
+    // Named events, and data of several lines, have no place in this format.
+    if (!last || last.event.event !== undefined || last.event.data.includes('\n')) return undefined;
+    return this.#isSame(last) ? last.event : undefined;
+  }
+
+  #isSame({ sent, chunk }: LastRead): boolean {
+    if (!chunk) return this.#addsNothing(sent);
+    return chunk.usage ? isSameUsage(sent, chunk) : isSameChunk(sent, chunk);
+  }
+
+  /** Returns true for a frame about choices that have begun, without a chunk because it adds nothing to them. */
+  #addsNothing(sent: JsonObject): boolean {
+    const choices: ChunkChoice[] = [];
+    for (const choice of readArray(sent['choices'])) {
+      const index = isObject(choice) ? count(choice['index']) : undefined;
+      if (index === undefined || !this.#choices.has(index)) return false;
+      choices.push({ index, delta: {}, logprobs: null, finish_reason: null });
+    }
+    return choices.length > 0 && this.#head !== undefined && isSameChunk(sent, newChunk(this.#head, choices));
+  }
+
+  #isFinished(): boolean {
+    for (const { finished } of this.#choices.values()) if (!finished) return false;
+    return true;
+  }
+
+  #read(sent: JsonObject, event: SseEvent): readonly ChatChunk[] {
+    const counted = withTier(usageOf(sent, this.#differences), sent);
+    if (counted) this.#usage = laterUsage(this.#usage, counted);
     const found: ChunkChoice[] = [];
-    for (const sent of readArray(chunk['choices'])) {
-      const choice = isObject(sent) ? readChoice(sent, choices, call, differences) : undefined;
-      if (choice) found.push(choice);
+    const choices = readArray(sent['choices']);
+    for (const choice of choices) {
+      const read = isObject(choice) ? readChoice(choice, this.#choices, this.#call, this.#differences) : undefined;
+      if (read) found.push(read);
     }
     if (found.length === 0) {
-      const { prompt_filter_results } = chunk;
-      if (Array.isArray(prompt_filter_results)) promptFilter = { prompt_filter_results };
-      return [];
+      const { prompt_filter_results } = sent;
+      if (Array.isArray(prompt_filter_results)) this.#promptFilter = { prompt_filter_results };
+      if (counted && choices.length === 0) this.#counted = { event, sent, chunk: undefined };
+      else if (!counted) this.#last = { event, sent, chunk: undefined };
+      return NONE;
     }
-    head ??= {
-      id: readString(chunk['id']) ?? call.id,
-      model: readString(chunk['model']) ?? call.model,
-      created: unixSeconds(chunk['created']) ?? call.created,
+    this.#head ??= {
+      id: readString(sent['id']) ?? this.#call.id,
+      model: readString(sent['model']) ?? this.#call.model,
+      created: unixSeconds(sent['created']) ?? this.#call.created,
     };
-    const told = Object.assign(newChunk(head, found), promptFilter, extrasOf(chunk, TOP));
-    promptFilter = undefined;
-    return [told];
+    const isPlain = !counted && this.#promptFilter === undefined;
+    const chunk = Object.assign(newChunk(this.#head, found), this.#promptFilter, extrasOf(sent, TOP));
+    this.#promptFilter = undefined;
+    // Callers get usage at the end alone.
+    this.#last = counted ? undefined : { event, sent, chunk };
+    if (isPlain) this.#expect(event, sent, chunk);
+    return [chunk];
   }
 
   /** Usage chunk, emitted once. */
-  function lastChunks(): readonly ChatChunk[] {
-    if (!usage) return [];
-    const last = { ...newChunk(head ?? call, []), usage };
-    usage = undefined;
-    return [last];
+  #lastChunks(): readonly ChatChunk[] {
+    if (!this.#usage) return NONE;
+    const { id, object, created, model, choices } = newChunk(this.#head ?? this.#call, []);
+    const chunk = { id, object, created, model, choices, usage: this.#usage };
+    this.#usage = undefined;
+    if (this.#counted) this.#last = { ...this.#counted, chunk };
+    return [chunk];
   }
 
-  return {
-    push({ event, data }: SseEvent) {
-      const json = data.trim();
-      // Some relays forward a comment as data (": OPENROUTER PROCESSING"); it is still ignored as a comment.
-      if (done || json === '' || json.startsWith(':')) return [];
-      done = json === '[DONE]';
-      if (done) return lastChunks();
-      const chunk = parseChunk(json);
-      const failure = failureIn(chunk, differences.errors, event === 'error');
-      if (failure) throw new StreamFailure(failure);
-      return isObject(chunk) ? read(chunk) : [];
-    },
-    end: () => ({
-      chunks: lastChunks(),
-      complete: choices.size > 0 && [...choices.values()].every(({ finished }) => finished),
-    }),
-    progress() {
-      if (done) return 'complete';
-      // Some vendors begin one choice after the end of another.
-      if (choices.size === 0 || choices.size < (call.request?.n ?? 1)) return 'open';
-      for (const { finished } of choices.values()) if (!finished) return 'open';
-      return 'finished';
-    },
-  };
+  /** Expects more frames like this one if its chunk is a text of one choice and nothing else. */
+  #expect({ data }: SseEvent, sent: JsonObject, chunk: ChatChunk): void {
+    if (this.#misses >= MAX_MISSES) return;
+    const [choice, ...others] = chunk.choices;
+    if (!choice || others.length > 0 || choice.finish_reason !== null || choice.logprobs !== null) return;
+    const state = this.#choices.get(choice.index);
+    const { content, ...delta } = choice.delta;
+    if (!state || !content || Object.keys(delta).length > 0) return;
+    this.#misses += 1;
+    const pattern = patternOf(data);
+    if (!pattern) return;
+    const { before, after, end } = pattern;
+    this.#repeated = { before, after, end, sent, chunk, choice, state, isOriginal: undefined };
+  }
+
+  /** Reads a frame like an earlier one; undefined for any other frame. */
+  #readRepeated(event: SseEvent, repeated: Repeated): ChatChunk | undefined {
+    const { state } = repeated;
+    if (event.event !== undefined || state.details || state.finished) return undefined;
+    const content = contentOf(event.data, repeated);
+    if (content === undefined) return undefined;
+    this.#misses = 0;
+    state.lastReasoning = undefined;
+    this.#repeatedEvent = event;
+    return { ...repeated.chunk, choices: [{ ...repeated.choice, delta: { content } }] };
+  }
 }
 
 /** One choice of a chunk; undefined if it is empty. */

@@ -1,4 +1,4 @@
-import type { ChatCodec, ChatResponse, ChunkChoice } from '../../../contract/index.ts';
+import type { ChatChunk, ChatCodec, ChatResponse, ChunkChoice } from '../../../contract/index.ts';
 
 const OPEN = '<think>';
 const CLOSE = '</think>';
@@ -75,13 +75,20 @@ export function withThinkTags<Codec extends Reading>(codec: Codec): Codec {
     stream(call) {
       const decoder = codec.stream(call);
       const splitters = new Map<number, Splitter>();
+      let isSame = true;
       return {
-        push: (event) =>
-          decoder
-            .push(event)
-            .map((chunk) => ({ ...chunk, choices: chunk.choices.map((each) => split(each, splitters)) })),
-        end: () => decoder.end(),
+        push(event) {
+          const chunks = decoder.push(event);
+          const read = chunks.map((chunk) => splitChunk(chunk, splitters));
+          isSame = read.every((chunk, at) => chunk === chunks[at]);
+          return read;
+        },
+        end() {
+          isSame = true;
+          return decoder.end();
+        },
         progress: decoder.progress && (() => decoder.progress?.() ?? 'open'),
+        original: () => (isSame ? decoder.original?.() : undefined),
       };
     },
   };
@@ -101,6 +108,12 @@ function splitResponse(response: ChatResponse): ChatResponse {
   return { ...response, choices };
 }
 
+/** Returns the same chunk if nothing in it changes. */
+function splitChunk(chunk: ChatChunk, splitters: Map<number, Splitter>): ChatChunk {
+  const choices = chunk.choices.map((choice) => split(choice, splitters));
+  return choices.every((choice, at) => choice === chunk.choices[at]) ? chunk : { ...chunk, choices };
+}
+
 function split(choice: ChunkChoice, splitters: Map<number, Splitter>): ChunkChoice {
   const { content, reasoning_content: known, ...rest } = choice.delta;
   const isEnd = choice.finish_reason !== null || rest.tool_calls !== undefined;
@@ -111,6 +124,7 @@ function split(choice: ChunkChoice, splitters: Map<number, Splitter>): ChunkChoi
   const last = isEnd ? splitter.end() : { reasoning: '', content: '' };
   const reasoning = `${known ?? ''}${first.reasoning}${last.reasoning}`;
   const words = first.content + last.content;
+  if (content && words === content && reasoning === (known ?? '')) return choice;
   const isOpening = rest.role !== undefined;
   const delta = {
     ...rest,

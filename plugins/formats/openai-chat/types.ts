@@ -26,7 +26,7 @@ export interface Emulation {
   /** True if the field is emulated only in part; it is then reported in `x-tollgate-dropped`. */
   readonly dropped?: boolean;
   /** Dropped parts of the field, such as `tools.strict`; reported in `x-tollgate-dropped`. */
-  readonly told?: readonly string[];
+  readonly reported?: readonly string[];
 }
 
 /** Field rule with small pure functions where data is not enough. */

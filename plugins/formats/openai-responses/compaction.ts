@@ -120,7 +120,8 @@ export function createCompaction({ emit, itemId }: BlockSetting): Output {
           { param: 'input' },
         );
       item = {
-        ...{ id: itemId('cmp', 0), type: 'compaction' },
+        id: itemId('cmp', 0),
+        type: 'compaction',
         encrypted_content: PREFIX + Buffer.from(text.trim()).toString('base64url'),
       };
       emit('response.output_item.added', { output_index: 0, item });

@@ -28,9 +28,13 @@ const MCP = Object.freeze({ kind: 'server tool', name: 'mcp' } as const);
 
 /** Fields that affect the operator's account, in any item, tool or part. */
 const EFFECTS: DialectEffects = Object.freeze({
-  ...{ file_id: reference('file_id'), file_ids: reference('file_ids') },
-  ...{ container_id: reference('container_id'), vector_store_ids: reference('vector_store_ids') },
-  ...{ server_url: MCP, connector_id: MCP, approval_request_id: MCP },
+  file_id: reference('file_id'),
+  file_ids: reference('file_ids'),
+  container_id: reference('container_id'),
+  vector_store_ids: reference('vector_store_ids'),
+  server_url: MCP,
+  connector_id: MCP,
+  approval_request_id: MCP,
 });
 
 /** Passthrough of responses to vendors with this API. */

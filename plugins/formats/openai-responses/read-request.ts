@@ -106,8 +106,8 @@ function responseFormat(format: Readonly<Record<string, unknown>>): ResponseForm
   const { type, ...definition } = format;
   if (type === 'json_object') return { type };
   if (type !== 'json_schema') return undefined;
-  const told = Object.entries(definition).filter(([, value]) => isSet(value));
-  return { type, json_schema: { name: 'response', schema: {}, ...Object.fromEntries(told) } };
+  const reported = Object.entries(definition).filter(([, value]) => isSet(value));
+  return { type, json_schema: { name: 'response', schema: {}, ...Object.fromEntries(reported) } };
 }
 
 /** Fields that only vendors of this format know, for codecs and hooks; reported as dropped at other targets. */

@@ -155,7 +155,8 @@ export function finishOf(response: JsonObject, called: readonly string[], refuse
 }
 
 /** Usage of a response with canonical names; undefined for missing or invalid counts. */
-export function readResponsesUsage({ usage: value, output: items }: JsonObject, costOf?: CostOf): Usage | undefined {
+export function readResponsesUsage(response: JsonObject, costOf?: CostOf): Usage | undefined {
+  const { usage: value, output: items, tool_usage: tools } = response;
   if (!isObject(value)) return undefined;
   const { input_tokens: input, output_tokens: output, input_tokens_details: read } = value;
   const prompt = input ?? 0;
@@ -164,7 +165,7 @@ export function readResponsesUsage({ usage: value, output: items }: JsonObject, 
   const { cached_tokens: cached, cache_write_tokens: written, audio_tokens: audio } = readObject(read);
   const { reasoning_tokens: reasoning, audio_tokens: spoken } = readObject(value['output_tokens_details']);
   const cost = costOf?.(value);
-  const units = unitsOf(readArray(items));
+  const units = unitsOf(readArray(items), readObject(tools));
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -193,7 +194,8 @@ const UNITS: ReadonlyMap<unknown, string> = new Map([
   ['image_generation_call', 'images'],
 ]);
 
-function unitsOf(items: readonly unknown[]): Usage['units'] {
+/** Returns the billed units of a response's items, and of tools that `tool_usage` counts without an item. */
+function unitsOf(items: readonly unknown[], tools: JsonObject): Usage['units'] {
   const units: Record<string, number> = {};
   for (const item of items) {
     const { type, action } = readObject(item);
@@ -202,5 +204,13 @@ function unitsOf(items: readonly unknown[]): Usage['units'] {
     const isSearch = (readString(readObject(action)['type']) ?? 'search') === 'search';
     if (unit !== undefined && isSearch) units[unit] = (units[unit] ?? 0) + 1;
   }
+  const { image_gen: drawn, web_search: searched } = tools;
+  if (units['images'] === undefined && Object.values(readObject(drawn)).some(isPositive)) units['images'] = 1;
+  const { num_requests: searches } = readObject(searched);
+  if (units['web_search_requests'] === undefined && isPositive(searches)) units['web_search_requests'] = searches;
   return Object.keys(units).length > 0 ? units : undefined;
+}
+
+function isPositive(value: unknown): value is number {
+  return isCount(value) && value > 0;
 }

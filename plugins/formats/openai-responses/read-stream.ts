@@ -232,8 +232,10 @@ function readDone(event: JsonObject, state: State): ChatDelta | undefined {
   const item = readObject(event['item']);
   if (item['type'] === 'reasoning') {
     const details = readReasoningItem(item);
-    const isTold = [...state.texts.keys()].some((key) => key.startsWith(`thought:${String(event['output_index'])}:`));
-    const text = isTold ? '' : details.flatMap((detail) => detail.text ?? []).join('\n\n');
+    const isReported = [...state.texts.keys()].some((key) =>
+      key.startsWith(`thought:${String(event['output_index'])}:`),
+    );
+    const text = isReported ? '' : details.flatMap((detail) => detail.text ?? []).join('\n\n');
     if (details.length === 0) return undefined;
     return { ...(text !== '' && { reasoning_content: text }), reasoning_details: details };
   }

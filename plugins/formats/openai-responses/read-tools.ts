@@ -149,8 +149,8 @@ function customTool(name: string, tool: JsonObject, about: string | undefined): 
 }
 
 function joined(texts: readonly (string | undefined)[]): string | undefined {
-  const told = texts.filter((text) => text !== undefined);
-  return told.length > 0 ? told.join('\n\n') : undefined;
+  const reported = texts.filter((text) => text !== undefined);
+  return reported.length > 0 ? reported.join('\n\n') : undefined;
 }
 
 function addHosted(draft: Draft, tool: JsonObject, at: string): void {

@@ -134,7 +134,9 @@ export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freez
 
 /** Request to compact: like a request for a response, but without streaming, and with optional input. */
 export const COMPACT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
-  ...{ ...RESPONSES_REQUEST, $id: 'tollgate:CompactRequest', required: ['model'] },
+  ...RESPONSES_REQUEST,
+  $id: 'tollgate:CompactRequest',
+  required: ['model'],
   properties: {
     ...(RESPONSES_REQUEST['properties'] as Readonly<Record<string, Schema>>),
     input: { type: ['string', 'array', 'null'], items: item, maxItems: MAX_MESSAGES },

@@ -57,9 +57,9 @@ class Message implements MessageBlock {
     this.#later(() => {
       const part = this.#textPart();
       part.text += delta;
-      const told = logprobs.flatMap(logprobOf);
-      part.logprobs.push(...told);
-      if (delta !== '') this.#emit('response.output_text.delta', { delta, logprobs: told });
+      const reported = logprobs.flatMap(logprobOf);
+      part.logprobs.push(...reported);
+      if (delta !== '') this.#emit('response.output_text.delta', { delta, logprobs: reported });
     });
   }
 
@@ -74,7 +74,7 @@ class Message implements MessageBlock {
     this.#later(() => {
       for (const given of list) {
         const annotation = annotationOf(given);
-        if (!annotation) this.#setting.leaveOut?.('annotations');
+        if (!annotation) this.#setting.omit?.('annotations');
         if (!annotation) continue;
         const { annotations } = this.#textPart();
         this.#emit('response.output_text.annotation.added', { annotation_index: annotations.length, annotation });
@@ -225,7 +225,7 @@ class Blocks implements Output {
     }
     if (annotations?.length) this.#message().annotations(annotations as readonly JsonObject[]);
     for (const call of rest.tool_calls ?? []) this.#tool(call);
-    if (readObject(rest['audio'])['data'] !== undefined) this.#setting.leaveOut?.('audio');
+    if (readObject(rest['audio'])['data'] !== undefined) this.#setting.omit?.('audio');
     for (const image of readArray(rest['images']))
       if (isObject(image)) this.#add(createImageBlock(this.#setting, image));
   }
@@ -356,9 +356,9 @@ function createReasoningBlock({ emit, itemId, seal }: BlockSetting): ReasoningBl
     details(list) {
       all.push(...list);
       isClosed = true;
-      const told = list.flatMap((detail) => detail.text ?? []).join('\n\n');
+      const reported = list.flatMap((detail) => detail.text ?? []).join('\n\n');
       // Most vendors already streamed the same text.
-      if (text === '') block.text(told);
+      if (text === '') block.text(reported);
     },
     start(index) {
       at = index;

@@ -175,11 +175,11 @@ function thoughtsOf({
   reasoning_details: details = [],
 }: AssistantMessage): readonly ((output: Output) => void)[] {
   if (details.length === 0) return visible ? [(output) => output.reasoning(visible)] : [];
-  const isTold = details.some(({ text }) => text !== undefined);
+  const isReported = details.some(({ text }) => text !== undefined);
   return details.map((detail, index) => (output) => {
     if (index > 0 && isSameItem(details[index - 1], detail)) return;
     const length = details.slice(index + 1).findIndex((next, at) => !isSameItem(details[index + at], next));
-    if (index === 0 && !isTold && visible) output.reasoning(visible);
+    if (index === 0 && !isReported && visible) output.reasoning(visible);
     output.details(details.slice(index, length < 0 ? undefined : index + 1 + length));
   });
 }
@@ -194,7 +194,8 @@ export function createSetting(context: ResponsesContext, emit: BlockSetting['emi
   const { callers } = readToolTable(body);
   const isSealWanted = body.include?.includes(INCLUDE_ENCRYPTED) === true;
   return {
-    ...{ emit, leaveOut: context.leaveOut },
+    emit,
+    omit: context.omit,
     itemId: (prefix, index) => `${prefix}_${context.id}_${index}`,
     callerOf: (name) => callers.get(name) ?? { kind: 'function', name },
     seal: (details) => (isSealWanted ? sealReasoning(details, context.seal) : undefined),

@@ -10,7 +10,7 @@ export interface BlockSetting {
   /** Id of the item at an output index; stable for the same response and index. */
   itemId(prefix: string, index: number): string;
   callerOf(name: string): CallerTool;
-  readonly leaveOut: ((what: string) => void) | undefined;
+  readonly omit: ((what: string) => void) | undefined;
   /** Seals reasoning data that the vendor requires back, if the caller wants it. */
   seal(details: readonly ReasoningDetail[]): string | undefined;
 }
@@ -76,7 +76,10 @@ function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: s
       // Truncated arguments never get a `done` event: clients run a tool at that event.
       if (!isCut)
         emit('response.function_call_arguments.done', {
-          ...{ item_id: itemId('fc', index), output_index: index, name: own, arguments: text },
+          item_id: itemId('fc', index),
+          output_index: index,
+          name: own,
+          arguments: text,
         });
       isOver = true;
       const item = block.item(isCut ? 'incomplete' : 'completed', index);

@@ -4,6 +4,8 @@ import { KIND_NAMES, KINDS, type Kind, searchFor } from './forms.ts';
 
 /** Texts of a request that were replaced by tokens. */
 interface Tokens {
+  /** Texts with the form of a token that the request has itself. No text gets one of them. */
+  readonly taken: ReadonlySet<string>;
   readonly byText: Map<string, string>;
   readonly byToken: Map<string, string>;
   readonly counts: Map<Kind, number>;
@@ -15,11 +17,13 @@ const TOKEN = new RegExp(`\\[(?:${KIND_NAMES.join('|').toUpperCase()})_\\d{1,6}\
 const TOKEN_LENGTH = 24;
 
 /** Token of a text: equal texts get equal tokens within a call, so that a model can distinguish them. */
-function tokenOf({ byText, byToken, counts }: Tokens, text: string, kind: Kind): string {
+function tokenOf({ taken, byText, byToken, counts }: Tokens, text: string, kind: Kind): string {
   const known = byText.get(text);
   if (known !== undefined) return known;
-  const count = (counts.get(kind) ?? 0) + 1;
-  const token = `[${kind.toUpperCase()}_${count}]`;
+  const write = (count: number): string => `[${kind.toUpperCase()}_${count}]`;
+  let count = (counts.get(kind) ?? 0) + 1;
+  while (taken.has(write(count))) count += 1;
+  const token = write(count);
   counts.set(kind, count);
   byText.set(text, token);
   byToken.set(token, text);
@@ -90,15 +94,17 @@ export default definePlugin({
     const TOKENS = Symbol('pii tokens');
     const tokensOf = (call: Call): Tokens => {
       const known = call.state.get(TOKENS) as Tokens | undefined;
-      const tokens = known ?? { byText: new Map(), byToken: new Map(), counts: new Map() };
+      if (known) return known;
+      const taken = new Set(JSON.stringify(call.request).match(TOKEN));
+      const tokens = { taken, byText: new Map(), byToken: new Map(), counts: new Map() };
       call.state.set(TOKENS, tokens);
       return tokens;
     };
     guardTexts(api, (call, side) => {
       const isToken = action === 'token';
       if (isToken && side === 'response') {
-        const tokens = tokensOf(call);
-        return tokens.byToken.size > 0 ? restore(tokens) : undefined;
+        const tokens = call.state.get(TOKENS) as Tokens | undefined;
+        return tokens && restore(tokens);
       }
       if (!sides.includes(side)) return undefined;
       return textTransform({

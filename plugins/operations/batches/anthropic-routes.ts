@@ -61,8 +61,13 @@ export function addAnthropicRoutes(api: PluginApi, parts: BatchParts): void {
 
 function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
   api.route({
-    ...{ method: 'POST', path: PATH, auth: ['key'], summary: 'Create a batch of messages', isIdempotent: true },
-    ...{ body: CREATE, maxBodyBytes: maxBytes },
+    method: 'POST',
+    path: PATH,
+    auth: ['key'],
+    summary: 'Create a batch of messages',
+    isIdempotent: true,
+    body: CREATE,
+    maxBodyBytes: maxBytes,
     description:
       'Each request is checked like a single message. The maximum cost, at batch prices, is reserved until the batch ends. Failed requests are free.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
@@ -90,13 +95,11 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
 /** Routes to read batches: a list, a batch, its results. */
 function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
-    ...{
-      method: 'GET',
-      path: PATH,
-      auth: ['key'],
-      summary: 'List the caller’s batches of messages',
-      query: PAGE_QUERY,
-    },
+    method: 'GET',
+    path: PATH,
+    auth: ['key'],
+    summary: 'List the caller’s batches of messages',
+    query: PAGE_QUERY,
     description: 'Returns the last known status; GET by id refreshes it.',
     responses: {
       200: { description: 'A page of batches.', schema: { type: 'object', required: ['data', 'has_more'] } },
@@ -112,7 +115,10 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'Get a batch of messages of the caller' },
+    method: 'GET',
+    path: `${PATH}/:id`,
+    auth: ['key'],
+    summary: 'Get a batch of messages of the caller',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -120,7 +126,10 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:id/results`, auth: ['key'], summary: 'Get the results of a batch of messages' },
+    method: 'GET',
+    path: `${PATH}/:id/results`,
+    auth: ['key'],
+    summary: 'Get the results of a batch of messages',
     responses: { 200: { description: 'One result per line.', contentType: 'application/x-jsonl' } },
     async handler(context) {
       const ctx = context as RouteContext;
@@ -138,7 +147,10 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
 /** Routes to cancel a batch, and to delete an ended one. */
 function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
-    ...{ method: 'POST', path: `${PATH}/:id/cancel`, auth: ['key'], summary: 'Cancel a batch of messages' },
+    method: 'POST',
+    path: `${PATH}/:id/cancel`,
+    auth: ['key'],
+    summary: 'Cancel a batch of messages',
     description: 'Finished requests are charged, and their results can be read.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(context) {
@@ -150,7 +162,10 @@ function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete an ended batch of messages' },
+    method: 'DELETE',
+    path: `${PATH}/:id`,
+    auth: ['key'],
+    summary: 'Delete an ended batch of messages',
     description: 'Deletes it in the gateway and at the provider.',
     responses: { 200: { description: 'Deleted.', schema: { type: 'object', required: ['id', 'type'] } } },
     async handler(context) {
@@ -179,7 +194,9 @@ function show(ctx: RouteContext, record: BatchRecord): JsonObject {
   const counts = readObject(batch['request_counts']);
   const isThere = held === undefined && resultsOf(record) !== undefined;
   return {
-    ...{ id, type: 'message_batch', processing_status: readString(batch['processing_status']) ?? 'in_progress' },
+    id,
+    type: 'message_batch',
+    processing_status: readString(batch['processing_status']) ?? 'in_progress',
     request_counts: Object.fromEntries(
       COUNTS.map((name) => [name, typeof counts[name] === 'number' ? counts[name] : 0]),
     ),

@@ -121,11 +121,21 @@ function recordOf(
   const { held, ...summary } = checked;
   const wire = wireOf(summary.dialect);
   const owned = {
-    ...{ owner: ownerOf(principal), account: principal.account, key: keyOf(ctx), provider: summary.provider },
-    ...{ id: newId(wire.prefix), createdAt: Math.floor(Date.now() / 1000), vendor: vendorId(wire.idOf(batch)) },
+    owner: ownerOf(principal),
+    account: principal.account,
+    key: keyOf(ctx),
+    provider: summary.provider,
+    id: newId(wire.prefix),
+    createdAt: Math.floor(Date.now() / 1000),
+    vendor: vendorId(wire.idOf(batch)),
   };
   return {
-    ...{ ...owned, checked: summary, batch: wire.kept?.(batch) ?? batch, ...call, heldUntil, held },
+    ...owned,
+    checked: summary,
+    batch: wire.stored?.(batch) ?? batch,
+    ...call,
+    heldUntil,
+    held,
     ...(input !== undefined && { input }),
   };
 }

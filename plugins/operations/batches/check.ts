@@ -113,7 +113,10 @@ export class Checker {
     if (!this.#first) throw new GatewayError('invalid_request', 'A batch must have at least one request.');
     return {
       ...this.#first,
-      ...{ dialect: this.#dialect, requests: this.#count, cost: this.#cost, held: this.#held },
+      dialect: this.#dialect,
+      requests: this.#count,
+      cost: this.#cost,
+      held: this.#held,
     };
   }
 

@@ -113,7 +113,10 @@ const NO_FILES =
 function addUploadRoute(api: PluginApi, version: string): void {
   const path = `/upload/${version}/files`;
   api.route({
-    ...{ method: 'POST', path, auth: ['key'], summary: 'Not supported; the error names the alternative' },
+    method: 'POST',
+    path,
+    auth: ['key'],
+    summary: 'Not supported; the error names the alternative',
     description: NO_FILES,
     responses: { 404: NO_FILES },
     errorNote: () => NO_FILES,
@@ -125,12 +128,13 @@ function addUploadRoute(api: PluginApi, version: string): void {
 
 function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version: string): void {
   api.route({
-    ...{ method: 'POST', path: `/${version}/models/*model\\:batchGenerateContent`, auth: ['key'], isIdempotent: true },
-    ...{
-      summary: 'Create a batch in Gemini’s format',
-      body: CREATE,
-      maxBodyBytes: Math.min(maxBytes, MAX_INLINE_BYTES),
-    },
+    method: 'POST',
+    path: `/${version}/models/*model\\:batchGenerateContent`,
+    auth: ['key'],
+    isIdempotent: true,
+    summary: 'Create a batch in Gemini’s format',
+    body: CREATE,
+    maxBodyBytes: Math.min(maxBytes, MAX_INLINE_BYTES),
     description:
       'Each request is checked like a single one. The maximum cost, at batch prices, is reserved until the batch ends. Failed requests are free.',
     responses: { 200: { description: 'The batch, as an operation.', schema: OPERATION } },
@@ -150,7 +154,8 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version:
       const record = await begin(ctx, {
         checked: checker.checked,
         request: {
-          ...{ method: 'POST', path: path.replace(/:generateContent$/, ':batchGenerateContent') },
+          method: 'POST',
+          path: path.replace(/:generateContent$/, ':batchGenerateContent'),
           body: { batch: { displayName, inputConfig: { requests: { requests } } } },
           ...(headers && { headers }),
           dropped: [...dropped, ...(batch['priority'] === undefined ? [] : ['batch.priority'])],
@@ -174,7 +179,10 @@ function requestsOf(batch: JsonObject): readonly JsonObject[] {
 /** Routes to read batches: a list, and a batch with its results. */
 function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
-    ...{ method: 'GET', path: PATH, auth: ['key'], summary: 'List the caller’s batches in Gemini’s format' },
+    method: 'GET',
+    path: PATH,
+    auth: ['key'],
+    summary: 'List the caller’s batches in Gemini’s format',
     query: PAGE_QUERY,
     description: 'Returns the last known status; GET by name refreshes it.',
     responses: {
@@ -191,7 +199,10 @@ function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'Get a batch of the caller in Gemini’s format' },
+    method: 'GET',
+    path: `${PATH}/:id`,
+    auth: ['key'],
+    summary: 'Get a batch of the caller in Gemini’s format',
     description: 'An ended batch contains the results, in the order of its requests.',
     responses: { 200: { description: 'The operation.', schema: OPERATION } },
     async handler(context) {
@@ -215,9 +226,13 @@ async function resultsOf(
 /** Routes to cancel a batch, and to delete an ended one. */
 function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
   api.route({
-    ...{ method: 'POST', path: `${PATH}/:id\\:cancel`, auth: ['key'], summary: 'Cancel a batch in Gemini’s format' },
+    method: 'POST',
+    path: `${PATH}/:id\\:cancel`,
+    auth: ['key'],
+    summary: 'Cancel a batch in Gemini’s format',
     description: 'Finished requests are charged, and their results can be read.',
-    ...{ body: { type: 'object' } as Schema, bodyOptional: true },
+    body: { type: 'object' } as Schema,
+    bodyOptional: true,
     responses: { 200: { description: 'Nothing.', schema: { type: 'object' } } },
     async handler(context) {
       const record = await findBatch(records, context as RouteContext, 'gemini');
@@ -228,7 +243,10 @@ function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     },
   });
   api.route({
-    ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete a batch in Gemini’s format' },
+    method: 'DELETE',
+    path: `${PATH}/:id`,
+    auth: ['key'],
+    summary: 'Delete a batch in Gemini’s format',
     description: 'Deletes an ended batch in the gateway and at the provider.',
     responses: { 200: { description: 'Deleted.', schema: { type: 'object' } } },
     async handler(context) {
@@ -255,7 +273,8 @@ function show({ id, batch, checked, held }: BatchRecord, results?: readonly unkn
     name,
     metadata: {
       '@type': 'type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch',
-      ...{ name, model: `models/${checked.requested}` },
+      name,
+      model: `models/${checked.requested}`,
       ...Object.fromEntries(
         SHOWN.flatMap((field) => (metadata[field] === undefined ? [] : [[field, metadata[field]] as const])),
       ),

@@ -41,7 +41,10 @@ export default definePlugin({
     const settler = new Settler(api, records, everyMs);
     const { attempt, begin } = createBeginning(api, records, settler);
     api.operation({
-      ...{ name: 'batches', request: BATCH_REQUEST, estimate: estimateBatch, attempt },
+      name: 'batches',
+      request: BATCH_REQUEST,
+      estimate: estimateBatch,
+      attempt,
       isResponse: (value): value is BatchResponse =>
         isObject(value) && isObject(value['batch']) && readString(value['callId']) !== undefined,
     });

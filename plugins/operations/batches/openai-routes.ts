@@ -69,9 +69,12 @@ export function addOpenAiRoutes(api: PluginApi, parts: BatchParts): void {
 function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchParts): void {
   const { files } = records;
   api.route({
-    ...{ method: 'POST', path: '/v1/files', auth: ['key'], summary: 'Upload the requests of a batch' },
+    method: 'POST',
+    path: '/v1/files',
+    auth: ['key'],
+    summary: 'Upload the requests of a batch',
     description:
-      'Accepts a form with `file` (one JSON request per line) and `purpose: batch`. Each line is checked like a single call. The first invalid line is an error, and nothing is sent.',
+      'Accepts a form with `file` (one JSON request per line) and `purpose: batch`. Checks each line like a single call; the first invalid line is an error.',
     form: { maxFileBytes: maxBytes, readsWhole: true },
     body: {
       type: 'object',
@@ -84,29 +87,34 @@ function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchPart
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/files', auth: ['key'], summary: 'List the caller’s files', query: PAGE_QUERY },
+    method: 'GET',
+    path: '/v1/files',
+    auth: ['key'],
+    summary: 'List the caller’s files',
+    query: PAGE_QUERY,
     responses: { 200: { description: 'A page of files.', schema: listOf(FILE) } },
     async handler(ctx) {
       ctx.body = await page(ctx as RouteContext, files, 10_000, showFile);
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/files/:id', auth: ['key'], summary: 'Get a file of the caller' },
+    method: 'GET',
+    path: '/v1/files/:id',
+    auth: ['key'],
+    summary: 'Get a file of the caller',
     responses: { 200: { description: 'The file.', schema: FILE } },
     async handler(ctx) {
-      ctx.body = showFile(await files.own(ctx.state.principal, idOf(ctx as RouteContext)));
+      ctx.body = showFile(await files.getOwn(ctx.state.principal, idOf(ctx as RouteContext)));
     },
   });
   api.route({
-    ...{
-      method: 'GET',
-      path: '/v1/files/:id/content',
-      auth: ['key'],
-      summary: 'Get the content of a file of the caller',
-    },
+    method: 'GET',
+    path: '/v1/files/:id/content',
+    auth: ['key'],
+    summary: 'Get the content of a file of the caller',
     responses: { 200: { description: 'Lines of the file.', contentType: 'application/jsonl' } },
     async handler(ctx) {
-      const { provider, vendor } = await files.own(ctx.state.principal, idOf(ctx as RouteContext));
+      const { provider, vendor } = await files.getOwn(ctx.state.principal, idOf(ctx as RouteContext));
       const response = await settler.send(
         provider,
         { method: 'GET', path: `/files/${vendor}/content` },
@@ -117,11 +125,14 @@ function addFileRoutes(api: PluginApi, { records, settler, maxBytes }: BatchPart
     },
   });
   api.route({
-    ...{ method: 'DELETE', path: '/v1/files/:id', auth: ['key'], summary: 'Delete a file of the caller' },
+    method: 'DELETE',
+    path: '/v1/files/:id',
+    auth: ['key'],
+    summary: 'Delete a file of the caller',
     description: 'Deletes it in the gateway and at the provider.',
     responses: { 200: { description: 'Deleted.', schema: DELETED } },
     async handler(ctx) {
-      const file = await files.own(ctx.state.principal, idOf(ctx as RouteContext));
+      const file = await files.getOwn(ctx.state.principal, idOf(ctx as RouteContext));
       await settler.send(file.provider, { method: 'DELETE', path: `/files/${file.vendor}` }).catch(passNotFound);
       await files.remove(file);
       ctx.body = { id: file.id, object: 'file', deleted: true };
@@ -153,9 +164,17 @@ async function upload(
   if (dropped.length > 0) ctx.set('x-tollgate-dropped', dropped.join(', '));
   const { principal } = ctx.state;
   const record: FileRecord = {
-    ...{ id, owner: ownerOf(principal), account: principal.account, key: keyOf(ctx), provider: checked.provider },
-    ...{ createdAt: Math.floor(Date.now() / 1000), vendor: vendorId(sent['id']), purpose: 'batch' },
-    ...{ filename: file.name.slice(0, 200), bytes: file.bytes, checked },
+    id,
+    owner: ownerOf(principal),
+    account: principal.account,
+    key: keyOf(ctx),
+    provider: checked.provider,
+    createdAt: Math.floor(Date.now() / 1000),
+    vendor: vendorId(sent['id']),
+    purpose: 'batch',
+    filename: file.name.slice(0, 200),
+    bytes: file.bytes,
+    checked,
   };
   await records.files.add(record).catch(async (error: unknown) => {
     const gone = { method: 'DELETE', path: `/files/${record.vendor}` } as const;
@@ -266,14 +285,12 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
   const show = (record: BatchRecord) => showBatch(record, api.redact);
   const find = (ctx: RouteContext) => findBatch(records, ctx, 'openai');
   api.route({
-    ...{
-      method: 'POST',
-      path: '/v1/batches',
-      auth: ['key'],
-      summary: 'Create a batch',
-      isIdempotent: true,
-      body: CREATE,
-    },
+    method: 'POST',
+    path: '/v1/batches',
+    auth: ['key'],
+    summary: 'Create a batch',
+    isIdempotent: true,
+    body: CREATE,
     description:
       'Needs a file that was uploaded with the same key. The maximum cost, at batch prices, is reserved until the batch ends. Failed requests are free.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
@@ -282,7 +299,11 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/batches', auth: ['key'], summary: 'List the caller’s batches', query: PAGE_QUERY },
+    method: 'GET',
+    path: '/v1/batches',
+    auth: ['key'],
+    summary: 'List the caller’s batches',
+    query: PAGE_QUERY,
     description: 'Returns the last known status; GET by id refreshes it.',
     responses: { 200: { description: 'A page of batches.', schema: listOf(BATCH) } },
     async handler(ctx) {
@@ -290,7 +311,10 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
     },
   });
   api.route({
-    ...{ method: 'GET', path: '/v1/batches/:id', auth: ['key'], summary: 'Get a batch of the caller' },
+    method: 'GET',
+    path: '/v1/batches/:id',
+    auth: ['key'],
+    summary: 'Get a batch of the caller',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(ctx) {
       const record = await settler.refresh(await find(ctx as RouteContext));
@@ -299,7 +323,10 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
     },
   });
   api.route({
-    ...{ method: 'POST', path: '/v1/batches/:id/cancel', auth: ['key'], summary: 'Cancel a batch of the caller' },
+    method: 'POST',
+    path: '/v1/batches/:id/cancel',
+    auth: ['key'],
+    summary: 'Cancel a batch of the caller',
     description: 'Finished requests are charged, and their results can be read.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(ctx) {
@@ -322,7 +349,7 @@ async function beginOfFile(
   { files, settler, begin }: Pick<Records, 'files'> & Pick<BatchParts, 'settler' | 'begin'>,
 ): Promise<BatchRecord> {
   const { input_file_id: input, endpoint, metadata } = ctx.state.body as JsonObject;
-  const { checked, key, vendor } = await files.own(ctx.state.principal, String(input));
+  const { checked, key, vendor } = await files.getOwn(ctx.state.principal, String(input));
   if (!checked)
     throw new GatewayError('invalid_request', 'This file contains results. Use a file of requests.', {
       param: 'input_file_id',
@@ -343,7 +370,8 @@ async function beginOfFile(
     ...(isObject(metadata) && { metadata }),
   };
   return begin(ctx, {
-    ...{ checked, input: String(input) },
+    checked,
+    input: String(input),
     request: { method: 'POST', path: '/batches', body },
   });
 }
@@ -355,7 +383,7 @@ export async function findBatch(
   wire: keyof typeof WIRES,
 ): Promise<BatchRecord> {
   const id = idOf(ctx);
-  return batches.own(ctx.state.principal, id.startsWith(WIRES[wire].prefix) ? id : '');
+  return batches.getOwn(ctx.state.principal, id.startsWith(WIRES[wire].prefix) ? id : '');
 }
 
 export function idOf({ params }: RouteContext): string {
@@ -377,8 +405,16 @@ async function keepOutputs({ files }: Records, record: BatchRecord): Promise<voi
     if (id === null || (await files.any(id))) continue;
     const { owner, account, key, provider } = record;
     await files.add({
-      ...{ id, owner, account, key, provider, vendor: vendorId(of), purpose: 'batch_output', bytes: 0 },
-      ...{ createdAt: Math.floor(Date.now() / 1000), filename: `${record.id}_${kind}.jsonl` },
+      id,
+      owner,
+      account,
+      key,
+      provider,
+      vendor: vendorId(of),
+      purpose: 'batch_output',
+      bytes: 0,
+      createdAt: Math.floor(Date.now() / 1000),
+      filename: `${record.id}_${kind}.jsonl`,
     });
   }
 }
@@ -396,9 +432,17 @@ function showBatch(record: BatchRecord, redact: (text: string) => string): JsonO
   const count = (name: string): number => (typeof counts[name] === 'number' ? counts[name] : 0);
   const endpoint = Object.keys(DIALECTS).find((url) => DIALECTS[url] === checked.dialect);
   return {
-    ...{ id, object: 'batch', endpoint, model: checked.requested, errors: errorsOf(batch, redact) },
-    ...{ input_file_id: input, completion_window: '24h', status: statusOf(batch) ?? 'validating' },
-    ...{ output_file_id: outputId(record, 'output'), error_file_id: outputId(record, 'error'), created_at: createdAt },
+    id,
+    object: 'batch',
+    endpoint,
+    model: checked.requested,
+    errors: errorsOf(batch, redact),
+    input_file_id: input,
+    completion_window: '24h',
+    status: statusOf(batch) ?? 'validating',
+    output_file_id: outputId(record, 'output'),
+    error_file_id: outputId(record, 'error'),
+    created_at: createdAt,
     ...Object.fromEntries(TIMES.map((name) => [name, secondsOf(batch[name]) ?? null])),
     request_counts: { total: count('total'), completed: count('completed'), failed: count('failed') },
     metadata: isObject(batch['metadata']) ? batch['metadata'] : null,
@@ -426,7 +470,10 @@ async function page<T extends { readonly id: string }>(
   const { rows, hasMore } = await shelf.list(ctx.state.principal, limit, query['after']);
   const data = rows.filter(isShown).map(show);
   return {
-    ...{ object: 'list', data, has_more: hasMore },
-    ...{ first_id: data[0]?.['id'] ?? null, last_id: data.at(-1)?.['id'] ?? null },
+    object: 'list',
+    data,
+    has_more: hasMore,
+    first_id: data[0]?.['id'] ?? null,
+    last_id: data.at(-1)?.['id'] ?? null,
   };
 }

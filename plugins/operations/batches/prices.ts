@@ -35,7 +35,9 @@ function partOf(price: Rates, factor: number): Rates {
   const { input, output, tiers } = price;
   const rates = RATES.flatMap((name) => (price[name] === undefined ? [] : [[name, price[name] * factor] as const]));
   return {
-    ...{ input, output, ...Object.fromEntries(rates) },
+    input,
+    output,
+    ...Object.fromEntries(rates),
     ...(tiers && {
       tiers: tiers.map(({ input_tokens_above, ...tier }) => ({ ...partOf(tier, factor), input_tokens_above })),
     }),

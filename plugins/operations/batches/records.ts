@@ -22,7 +22,7 @@ export interface Checked {
   readonly held: Readonly<Record<string, number>>;
 }
 
-interface Owned {
+interface OwnedRecord {
   readonly id: string;
   readonly owner: string;
   readonly account: string;
@@ -35,7 +35,7 @@ interface Owned {
   readonly vendor: string;
 }
 
-export interface FileRecord extends Owned {
+export interface FileRecord extends OwnedRecord {
   readonly purpose: 'batch' | 'batch_output';
   readonly filename: string;
   readonly bytes: number;
@@ -43,7 +43,7 @@ export interface FileRecord extends Owned {
   readonly checked?: Checked;
 }
 
-export interface BatchRecord extends Owned {
+export interface BatchRecord extends OwnedRecord {
   readonly checked: Omit<Checked, 'held'>;
   /** Caller's file of requests. */
   readonly input?: string;
@@ -94,14 +94,14 @@ export interface Records {
 }
 
 /** Records of one kind, each with an owner. */
-export interface Shelf<T extends Owned> {
+export interface Shelf<T extends OwnedRecord> {
   add(record: T): Promise<void>;
   /** Overwrites a record. */
   put(record: T): Promise<void>;
   /** Returns a record of any owner. */
   any(id: string): Promise<T | undefined>;
   /** Throws `not_found` for a missing record and for another owner's. */
-  own(caller: Principal, id: string): Promise<T>;
+  getOwn(caller: Principal, id: string): Promise<T>;
   remove(record: T): Promise<void>;
   /** Records of the owner after an id, newest first. */
   list(
@@ -112,7 +112,7 @@ export interface Shelf<T extends Owned> {
 }
 
 /** Records of one kind as documents, with a set of ids for each owner. */
-class KeptShelf<T extends Owned> implements Shelf<T> {
+class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
   readonly #sets: RecordsApi['stores']['sets'];
   readonly #documents: Keyv<T>;
   readonly #kind: 'files' | 'batches';
@@ -145,7 +145,7 @@ class KeptShelf<T extends Owned> implements Shelf<T> {
     return this.#documents.get(id);
   }
 
-  async own(caller: Principal, id: string): Promise<T> {
+  async getOwn(caller: Principal, id: string): Promise<T> {
     const record = /^[\w-]{1,80}$/.test(id) ? await this.any(id) : undefined;
     if (!record || record.owner !== ownerOf(caller))
       throw new GatewayError(
@@ -216,8 +216,8 @@ export function createRecords(api: RecordsApi): Records {
 }
 
 /** Creates a store whose records are registered as personal data of their owners. */
-function createShelf<T extends Owned>(api: RecordsApi, kind: 'files' | 'batches', most: number): Shelf<T> {
-  const shelf = new KeptShelf<T>(api, kind, most);
+function createShelf<T extends OwnedRecord>(api: RecordsApi, kind: 'files' | 'batches', most: number): Shelf<T> {
+  const shelf = new StoredShelf<T>(api, kind, most);
   const ownersOf = ({ userId, accounts }: { readonly userId: string; readonly accounts: readonly string[] }) =>
     accounts.map((account) => ownerOf({ account, userId }));
   api.stores.personalData({

@@ -107,7 +107,7 @@ export class Settler {
       return this.#end(record, wire.lost(record.batch, Date.now()), facts);
     }
     if (wire.hasEnded(batch)) return this.#settle(record, batch);
-    const known = { ...record, batch: wire.kept?.(batch) ?? batch };
+    const known = { ...record, batch: wire.stored?.(batch) ?? batch };
     await this.#records.batches.put(known);
     return known;
   }
@@ -129,7 +129,7 @@ export class Settler {
                 { batch: id, err: error },
                 'status of a batch could not be refreshed; the next interval retries',
               );
-              return Date.now() < record.heldUntil ? undefined : this.#giveUp(record);
+              return Date.now() < record.heldUntil ? undefined : this.#chargeReserved(record);
             });
         }
     } finally {
@@ -178,13 +178,13 @@ export class Settler {
         { batch: record.id, strange },
         'the provider returned duplicate results or results without a request',
       );
-    return this.#end(record, wire.kept?.(batch) ?? batch, {
+    return this.#end(record, wire.stored?.(batch) ?? batch, {
       durationMs: Math.max(0, Date.now() - record.facts.startedAt),
     });
   }
 
   /** Charges the reserved amount for requests with an unknown result. */
-  async #giveUp(record: BatchRecord): Promise<void> {
+  async #chargeReserved(record: BatchRecord): Promise<void> {
     for (const [key, most] of Object.entries(record.held ?? {}))
       await payLine(this.#api, record, key, {
         units: {},
@@ -240,15 +240,21 @@ async function payLine(
   const now = Date.now();
   const facts: CallFacts = {
     ...record.facts,
-    ...{ outcome: 'ok', serviceTier: 'batch', units, estimated, priced: cost !== undefined },
-    ...{ provider: checked.provider, model: checked.model },
+    outcome: 'ok',
+    serviceTier: 'batch',
+    units,
+    estimated,
+    priced: cost !== undefined,
+    provider: checked.provider,
+    model: checked.model,
     ...(parts && { costParts: parts as readonly CostPart[] }),
   };
   const requestId = `${callId}.${key}`;
   const charge = { account, requestId, amount: cost ?? 0, facts, now };
   await ledger.reserve({
     ...charge,
-    ...{ floor: Number.NEGATIVE_INFINITY, expiresAt: now + LINE_HOLD_MS },
+    floor: Number.NEGATIVE_INFINITY,
+    expiresAt: now + LINE_HOLD_MS,
     budgets: budgets.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })),
   });
   await ledger.settle(charge);

@@ -21,7 +21,7 @@ export interface Wire {
   /** Maximum size of a vendor's response about a batch; default: 1 MB. */
   readonly maxBytes?: number;
   /** Stored part of a batch; default: all of it. */
-  kept?(batch: JsonObject): JsonObject;
+  stored?(batch: JsonObject): JsonObject;
   /** Returns true once all results of a batch are available. */
   hasEnded(batch: JsonObject): boolean;
   /** Expiry of a batch at the vendor, in Unix milliseconds; undefined if not reported. */
@@ -86,7 +86,10 @@ const openai: Wire = {
   },
   lost: (batch, now) => ({
     ...batch,
-    ...{ status: 'failed', failed_at: Math.floor(now / 1000), output_file_id: null, error_file_id: null },
+    status: 'failed',
+    failed_at: Math.floor(now / 1000),
+    output_file_id: null,
+    error_file_id: null,
     errors: { object: 'list', data: [{ code: 'batch_lost', message: LOST, param: null, line: null }] },
   }),
 };
@@ -111,7 +114,9 @@ const anthropic: Wire = {
     const { processing = 0, errored = 0, ...counts } = readObject(batch['request_counts']) as Record<string, number>;
     return {
       ...batch,
-      ...{ processing_status: 'ended', ended_at: new Date(now).toISOString(), results_url: null },
+      processing_status: 'ended',
+      ended_at: new Date(now).toISOString(),
+      results_url: null,
       request_counts: { ...counts, processing: 0, errored: errored + processing },
     };
   },
@@ -132,7 +137,7 @@ const gemini: Wire = {
   maxBytes: 64 * 1024 * 1024,
   hasEnded: ({ done, metadata }) =>
     done === true || /_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED)$/.test(String(readObject(metadata)['state'])),
-  kept({ response: _response, ...batch }) {
+  stored({ response: _response, ...batch }) {
     const { output: _output, inputConfig: _input, ...metadata } = readObject(batch['metadata']);
     return { ...batch, metadata };
   },
@@ -144,9 +149,9 @@ const gemini: Wire = {
     const rows = googleResults(batch).map(readObject);
     for (const [index, row] of rows.entries()) yield { ...row, index };
     // Successful requests without a response were processed too: they count as unreadable rows.
-    const { successfulRequestCount: told } = readObject(readObject(batch['metadata'])['batchStats']);
+    const { successfulRequestCount: reported } = readObject(readObject(batch['metadata'])['batchStats']);
     const missing =
-      Math.min(Number(told ?? 0), MAX_REQUESTS) - rows.filter(({ response }) => isObject(response)).length;
+      Math.min(Number(reported ?? 0), MAX_REQUESTS) - rows.filter(({ response }) => isObject(response)).length;
     for (let at = 0; at < missing; at += 1) yield {};
   },
   results: () => undefined,
@@ -158,10 +163,12 @@ const gemini: Wire = {
   },
   lost: (batch, now) => ({
     ...batch,
-    ...{ done: true, error: { code: 5, message: LOST, status: 'NOT_FOUND' } },
+    done: true,
+    error: { code: 5, message: LOST, status: 'NOT_FOUND' },
     metadata: {
       ...readObject(batch['metadata']),
-      ...{ state: 'BATCH_STATE_FAILED', endTime: new Date(now).toISOString() },
+      state: 'BATCH_STATE_FAILED',
+      endTime: new Date(now).toISOString(),
     },
   }),
 };

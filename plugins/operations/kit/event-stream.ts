@@ -1,12 +1,13 @@
 import { createEventReader } from '../../../contract/event-reader.ts';
 import {
   type AttemptResponse,
-  createSseWriter,
   GatewayError,
   isObject,
   type JsonObject,
+  openEventStream,
   parseJson,
   type RouteContext,
+  readObject,
   StreamFailure,
   toGatewayError,
 } from '../../../contract/index.ts';
@@ -53,24 +54,37 @@ function failed(message: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message });
 }
 
-/** Sends events as they arrive. An error before the first event is thrown; a later one is sent as the last event. */
-export async function sendEvents(ctx: RouteContext, events: AsyncIterable<JsonObject>): Promise<void> {
+/**
+ * Responds with the events of a call as they arrive, in a stream that is open while the provider is silent. `call` sets
+ * the headers and returns the frames. An error before the head has its status; a later one is the last event.
+ */
+export async function sendFrames(ctx: RouteContext, call: () => Promise<AsyncIterable<string>>): Promise<void> {
   const { signal, requestId } = ctx.state;
-  const iterator = events[Symbol.asyncIterator]();
-  let step = await iterator.next();
-  ctx.respond = false;
-  ctx.status = 200;
-  const writer = createSseWriter(ctx.res, { signal });
-  writer.start();
+  const writer = openEventStream(ctx);
+  let frames: AsyncIterator<string> | undefined;
   try {
-    for (; !step.done && !writer.closed; step = await iterator.next())
-      if (!writer.write(frameOf(step.value))) await writer.drained();
+    frames = (await call())[Symbol.asyncIterator]();
+    let step = await frames.next();
+    writer.start();
+    for (; !step.done && !writer.closed; step = await frames.next())
+      if (!writer.write(step.value)) await writer.drained();
   } catch (error) {
+    if (!writer.started) throw error;
     if (!signal.aborted) writer.write(`data: ${JSON.stringify(toGatewayError(error).toBody(requestId))}\n\n`);
   } finally {
-    writer.end();
-    await iterator.return?.();
+    if (writer.started) writer.end();
+    await frames?.return?.();
   }
+}
+
+/** Sets headers of a response whose stream may have been opened by a keep-alive. */
+export function setHeaders(ctx: RouteContext, headers: Readonly<Record<string, string>>): void {
+  if (!ctx.headerSent) ctx.set(headers);
+}
+
+/** Frames of events, with their type as the name of the event. */
+export async function* framesOf(events: AsyncIterable<JsonObject> | readonly unknown[]): AsyncGenerator<string> {
+  for await (const event of events) yield frameOf(readObject(event));
 }
 
 function frameOf(event: JsonObject): string {

@@ -16,22 +16,24 @@ const EVENTS: ReadonlySet<unknown> = new Set([
   'conversation.item.delete',
 ]);
 
-/** Field names with an effect; vendors may read them in any case. */
-const NAMES: readonly string[] = Object.freeze([
+/** Field names with an effect, at any depth; vendors may read them in any case. */
+const NAMES: ReadonlySet<string> = new Set([
+  ...['arguments', 'audio', 'content', 'conversation', 'delta', 'format', 'image_url', 'input', 'instructions', 'item'],
   ...[
-    'audio',
-    'input',
-    'item',
     'max_output_tokens',
+    'max_response_output_tokens',
+    'modalities',
     'model',
+    'output',
+    'output_modalities',
     'prompt',
-    'response',
-    'session',
-    'tools',
-    'tracing',
-    'type',
   ],
+  ...['rate', 'response', 'role', 'server_url', 'session', 'text', 'tool_choice', 'tools', 'tracing', 'transcript'],
+  ...['transcription', 'truncation', 'turn_detection', 'type', 'voice'],
 ]);
+
+/** Fields with names of the client's own. */
+const FREE: ReadonlySet<string> = new Set(['parameters', 'metadata', 'variables', 'headers']);
 
 /** Rejects unknown events, which may start billed work, and effective names in another case. */
 export function assertEvent(event: JsonObject): void {
@@ -61,7 +63,7 @@ const MAX_ID = 512;
  */
 export class Settings {
   /** Defaults of a vendor. */
-  #told: State = { output: null, speaks: true, responds: true, isCompressed: false, transcriber: undefined };
+  #reported: State = { output: null, speaks: true, responds: true, isCompressed: false, transcriber: undefined };
   #wanted: Partial<State> = {};
   /** Unconfirmed updates, and the ids of their events, oldest first. */
   #unanswered = 0;
@@ -71,43 +73,43 @@ export class Settings {
 
   get output(): number | null {
     const { output } = this.#wanted;
-    return output === undefined || fits(output, this.#told.output) ? this.#told.output : output;
+    return output === undefined || fits(output, this.#reported.output) ? this.#reported.output : output;
   }
 
   get speaks(): boolean {
-    return this.#wanted.speaks ?? this.#told.speaks;
+    return this.#wanted.speaks ?? this.#reported.speaks;
   }
 
   get responds(): boolean {
-    return this.#wanted.responds ?? this.#told.responds;
+    return this.#wanted.responds ?? this.#reported.responds;
   }
 
   get isCompressed(): boolean {
-    return this.#wanted.isCompressed ?? this.#told.isCompressed;
+    return this.#wanted.isCompressed ?? this.#reported.isCompressed;
   }
 
   get transcriber(): Partial<Transcriber> | undefined {
     const { transcriber } = this.#wanted;
-    return transcriber ? { ...this.#told.transcriber, ...transcriber } : this.#told.transcriber;
+    return transcriber ? { ...this.#reported.transcriber, ...transcriber } : this.#reported.transcriber;
   }
 
   /** Returns true if the vendor currently transcribes committed audio. */
   get transcribes(): boolean {
-    return this.#told.transcriber !== undefined;
+    return this.#reported.transcriber !== undefined;
   }
 
   /** Reads the settings that the vendor reports. */
   read({ type, max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
     const { turn_detection: detects, format, transcription } = readObject(readObject(audio)['input']);
-    const told = this.#told;
+    const reported = this.#reported;
     const output = outputOf(most) === this.#own ? null : outputOf(most);
     const transcriber = isObject(transcription) ? readTranscriber(transcription) : undefined;
-    this.#told = {
-      output: most === undefined ? told.output : output,
-      speaks: writes === undefined ? told.speaks : readArray(writes).includes('audio'),
+    this.#reported = {
+      output: most === undefined ? reported.output : output,
+      speaks: writes === undefined ? reported.speaks : readArray(writes).includes('audio'),
       responds: type !== 'transcription' && isObject(detects) && detects['create_response'] !== false,
       isCompressed: isG711(format),
-      transcriber: transcription === undefined ? told.transcriber : transcriber,
+      transcriber: transcription === undefined ? reported.transcriber : transcriber,
     };
   }
 
@@ -216,10 +218,12 @@ export function invalid(param: string, problem: string): GatewayError {
 }
 
 /** Rejects effective field names in another case. */
-function assertNames(event: JsonObject): void {
-  for (const fields of [event, readObject(event['session']), readObject(event['response']), readObject(event['item'])])
-    for (const name of Object.keys(fields)) {
-      const plain = name.toUpperCase().toLowerCase();
-      if (plain !== name && NAMES.includes(plain)) throw invalid(name, `must be spelled \`${plain}\``);
-    }
+function assertNames(value: unknown): void {
+  if (Array.isArray(value)) for (const item of value) assertNames(item);
+  if (!isObject(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    const plain = name.toUpperCase().toLowerCase();
+    if (plain !== name && NAMES.has(plain)) throw invalid(name, `must be spelled \`${plain}\``);
+    if (typeof member === 'object' && !FREE.has(name)) assertNames(member);
+  }
 }

@@ -47,7 +47,9 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
     model: { type: 'string', minLength: 1, maxLength: 256 },
     kind: { enum: ['open', 'response', 'begun', 'transcription', 'transcribed'] },
     ticket: { type: 'string' },
-    ...{ text: count, audio: count, images: count },
+    text: count,
+    audio: count,
+    images: count,
     max_tokens: { type: ['integer', 'null'], minimum: 0 },
     speaks: { type: 'boolean' },
   },
@@ -97,7 +99,9 @@ export default definePlugin({
       (kept) => kept.close(),
     );
     api.operation({
-      ...{ name: 'realtime', request: REQUEST, estimate: estimateRealtime },
+      name: 'realtime',
+      request: REQUEST,
+      estimate: estimateRealtime,
       attempt: (work) => sessions.run(work),
       isResponse: (value): value is RealtimeResponse => isObject(value),
     });
@@ -111,12 +115,10 @@ export default definePlugin({
 /** Routes for requests without a websocket, with an error that names the alternative. */
 function addRoutes(api: ApiOfKind['operation']): void {
   api.route({
-    ...{
-      method: 'GET',
-      path: PATH,
-      auth: ['key'],
-      summary: 'Realtime by websocket; the model is `provider/model` or an alias',
-    },
+    method: 'GET',
+    path: PATH,
+    auth: ['key'],
+    summary: 'Realtime by websocket; the model is `provider/model` or an alias',
     description:
       'OpenAI’s realtime websocket: `GET /v1/realtime?model=…` with `upgrade: websocket`, and events as text frames. A request without the upgrade returns 426.',
     query: { type: 'object', properties: { model: { type: 'string' } }, additionalProperties: true },
@@ -134,12 +136,10 @@ function addRoutes(api: ApiOfKind['operation']): void {
     ['sessions', noKeys],
   ] as const)
     api.route({
-      ...{
-        method: 'POST',
-        path: `${PATH}/${path}`,
-        auth: ['key'],
-        summary: 'Not supported; the error names the alternative',
-      },
+      method: 'POST',
+      path: `${PATH}/${path}`,
+      auth: ['key'],
+      summary: 'Not supported; the error names the alternative',
       description: what,
       responses: { 404: `${what} Use the websocket.` },
       errorNote: () => `${what} Open the websocket at ${PATH}?model=….`,
@@ -176,7 +176,7 @@ class Sessions {
   readonly #open = new Set<Entry>();
   /** Work of the calls in progress, by ticket. */
   readonly #runs = new Map<string, Run>();
-  readonly #timer = setInterval(() => this.#look(), LIMITS.lookMs).unref();
+  readonly #timer = setInterval(() => this.#checkSessions(), LIMITS.lookMs).unref();
 
   serve(api: OwnApi): void {
     this.#apis.push(api);
@@ -215,7 +215,11 @@ class Sessions {
     const model = readModel(request.url);
     assertServed(api, model);
     const entry: Entry = {
-      ...{ upgrade, key: principal.keyId ?? principal.userId, bounds, looks: 0, isAlive: true },
+      upgrade,
+      key: principal.keyId ?? principal.userId,
+      bounds,
+      looks: 0,
+      isAlive: true,
       endsAt: Date.now() + bounds.maxMs,
     };
     this.#assertRoom(entry);
@@ -249,13 +253,21 @@ class Sessions {
       if (!vendor || !target)
         throw new GatewayError('internal_error', 'A plugin hook replaced the provider’s websocket.');
       const acceptor = new (loadWs().WebSocketServer)({
-        ...{ noServer: true, perMessageDeflate: false, maxPayload: maxBytes, maxFragments: 4096 },
+        noServer: true,
+        perMessageDeflate: false,
+        maxPayload: maxBytes,
+        maxFragments: 4096,
         handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
       });
       acceptor.handleUpgrade(request, stream, head, (socket) => {
         const log = api.log.child({ request_id: requestId });
         const session = new Session(socket, {
-          ...{ upgrade, vendor, target, requested: model, log, redact: api.redact },
+          upgrade,
+          vendor,
+          target,
+          requested: model,
+          log,
+          redact: api.redact,
           api: () => this.#current(),
           call: (wanted, run, stop, other) => {
             const own = { upgrade, requestId: `req_${randomUUID()}`, signal: stop };
@@ -315,7 +327,7 @@ class Sessions {
         { ...request, ticket },
         {
           principal: upgrade.principal,
-          onOutcome: noteIn(api.log),
+          onOutcome: logOutcome(api.log),
           ...context,
           ...(isUnlimited && { skip: ['rpm', 'concurrency'] as const }),
         },
@@ -359,7 +371,7 @@ class Sessions {
   }
 
   /** Ends sessions that are too old, silent, or whose key is no longer valid. */
-  #look(): void {
+  #checkSessions(): void {
     const now = Date.now();
     for (const entry of this.#open) {
       const { session, socket, bounds, endsAt, upgrade } = entry;
@@ -385,15 +397,21 @@ class Sessions {
 }
 
 /** Logs a line for each call, like the access log for each request. */
-function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['models']['call']>[2]['onOutcome']> {
+function logOutcome(log: OwnApi['log']): NonNullable<Parameters<PluginApi['models']['call']>[2]['onOutcome']> {
   return (call, outcome) => {
     const { requestId: request_id, principal, request } = call as Call<'realtime'>;
     const { status, error, target, units, cost, durationMs } = outcome;
     log.info(
       {
-        ...{ request_id, user: principal.userId, key: principal.keyId, kind: request.kind, outcome: status },
+        request_id,
+        user: principal.userId,
+        key: principal.keyId,
+        kind: request.kind,
+        outcome: status,
         ...(target && { provider: target.provider, model: target.model }),
-        ...{ units, cost_usd: cost === undefined ? undefined : formatUsd(cost), error: error?.code },
+        units,
+        cost_usd: cost === undefined ? undefined : formatUsd(cost),
+        error: error?.code,
         dur_ms: Math.round(durationMs),
       },
       'realtime call',

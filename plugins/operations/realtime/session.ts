@@ -93,7 +93,7 @@ export class Session {
   #ending: GatewayError | undefined;
   /** Bytes of an incomplete event. */
   readonly #arriving: Hold;
-  #hasLeft = false;
+  #isDisconnected = false;
   #isVendorGone = false;
   #onDone: () => void = () => {};
   /** Resolves when everything has ended and is charged. */
@@ -108,7 +108,7 @@ export class Session {
     this.#arriving = memory.book();
     stream.prependListener('data', ({ length }: Buffer) => this.#grow(this.#arriving, length));
     client.on('message', (data, isBinary) => this.#take(String(data), isBinary));
-    client.once('close', () => void this.#leave());
+    client.once('close', () => void this.#disconnect());
     void this.#listenToVendor();
   }
 
@@ -116,7 +116,7 @@ export class Session {
   end(error: GatewayError, code = 1008, reason: string = error.code): void {
     if (this.#ending) return;
     this.#ending = error;
-    this.#tell(error);
+    this.#sendError(error);
     this.#client.close(code, reason);
     setTimeout(() => this.#client.terminate(), GRACE_MS).unref();
   }
@@ -153,19 +153,19 @@ export class Session {
     }
     this.#waitingBytes += text.length;
     this.#waitingEvents += 1;
-    if (this.#hasEnough) this.#client.pause();
+    if (this.#isFull) this.#client.pause();
     this.#work = this.#work
       .then(() => this.#pass(text, (bytes) => hold.grow(bytes)))
       .finally(() => {
         hold.release();
         this.#waitingBytes -= text.length;
         this.#waitingEvents -= 1;
-        if (this.#client.isPaused && !this.#hasEnough) this.#client.resume();
+        if (this.#client.isPaused && !this.#isFull) this.#client.resume();
       });
   }
 
   /** Returns true if reading the client pauses until its events have been passed on. */
-  get #hasEnough(): boolean {
+  get #isFull(): boolean {
     return this.#waitingBytes > MAX_BUFFERED || this.#waitingEvents > MAX_WAITING;
   }
 
@@ -181,7 +181,7 @@ export class Session {
   }
 
   async #pass(text: string, reserve: (bytes: number) => void): Promise<void> {
-    if (this.#ending || this.#hasLeft) return;
+    if (this.#ending || this.#isDisconnected) return;
     let eventId: string | undefined;
     try {
       const event = await this.#deps.upgrade.memory.parse(text, reserve);
@@ -204,7 +204,7 @@ export class Session {
       this.#add(tokensOfItem(readObject(event['item']), this.#settings.isCompressed));
     } else if (type === 'input_audio_buffer.append') {
       const audio = tokensOfSound(event['audio'], this.#settings.isCompressed);
-      await this.#hear(audio);
+      await this.#reserveAudio(audio);
       await this.#listen();
       this.#add({ text: 0, audio, images: 0 });
     } else if (type === 'input_audio_buffer.clear') this.#transcripts.clear();
@@ -224,7 +224,7 @@ export class Session {
     this.#settings.widen(session);
     this.#add(tokensOfItem(session, this.#settings.isCompressed));
     const { max_output_tokens: most, output_modalities: writes } = session;
-    if ((most ?? writes) !== undefined) await this.#listenAgain();
+    if ((most ?? writes) !== undefined) await this.#renewListening();
     const update = { event_id: `event_${randomUUID()}`, ...event };
     if (most === undefined) return { ...update, session };
     const limit = this.#settings.limit(most, this.#listening !== undefined);
@@ -277,7 +277,7 @@ export class Session {
    * Reserves the cost of transcribing audio, if the session transcribes. If a limit rejects it (429), the waiting
    * turn's reservation is released first.
    */
-  async #hear(tokens: number): Promise<void> {
+  async #reserveAudio(tokens: number): Promise<void> {
     const transcriber = this.#transcriber();
     if (!transcriber) return;
     try {
@@ -290,7 +290,7 @@ export class Session {
         return this.#transcripts.hear(transcriber, tokens);
       });
     } catch (thrown) {
-      this.#endUnheld(thrown);
+      this.#endUnreserved(thrown);
     }
   }
 
@@ -300,7 +300,7 @@ export class Session {
   }
 
   /** Ends the session if the cost of audio cannot be reserved: the audio is not passed on. */
-  #endUnheld(thrown: unknown): never {
+  #endUnreserved(thrown: unknown): never {
     const error = toGatewayError(thrown);
     this.end(error, error.status === 429 || error.status >= 500 ? 1013 : 1008);
     throw thrown;
@@ -316,7 +316,7 @@ export class Session {
     try {
       await Promise.race([turn.admitted.promise, call]);
     } catch (thrown) {
-      this.#endUnheld(thrown);
+      this.#endUnreserved(thrown);
     }
     this.#listenUntil = setTimeout(() => {
       turn.release();
@@ -327,7 +327,7 @@ export class Session {
   }
 
   /** Renews the reservation of a vendor-started response whose cost may change. */
-  async #listenAgain(): Promise<void> {
+  async #renewListening(): Promise<void> {
     const listening = this.#listening;
     if (!listening) return;
     this.#stopListening();
@@ -337,7 +337,7 @@ export class Session {
   }
 
   /** Releases the reservation for responses that the vendor no longer starts. */
-  #stopListeningInVain(): void {
+  #releaseIfUnused(): void {
     if (!this.#settings.responds) this.#listening?.release();
   }
 
@@ -398,7 +398,7 @@ export class Session {
     this.#isVendorGone = true;
     for (const turn of this.#calls.keys()) turn.break(error);
     void this.#transcripts.leave(0);
-    if (this.#hasLeft) return;
+    if (this.#isDisconnected) return;
     this.#deps.log.warn({ err: broken }, 'a provider closed a realtime websocket');
     this.end(error, 1011);
   }
@@ -406,19 +406,19 @@ export class Session {
   async #receive(text: string): Promise<void> {
     const event = parseJson(text);
     if (!isObject(event)) throw new TypeError('an event that is not a JSON object');
-    const shown = this.#note(event) ?? text;
+    const shown = this.#handleEvent(event) ?? text;
     if (this.#client.readyState !== this.#client.OPEN) return;
     this.#client.send(shown);
     await this.#drained();
   }
 
   /** Handles a vendor event; returns the text to pass on if it differs. */
-  #note(event: JsonObject): string | undefined {
+  #handleEvent(event: JsonObject): string | undefined {
     const type = readString(event['type']) ?? '';
     if (type === 'session.created') this.#settings.read(readObject(event['session']));
     else if (type === 'session.updated') {
       this.#settings.update(readObject(event['session']));
-      this.#stopListeningInVain();
+      this.#releaseIfUnused();
     } else if (type === 'response.created') this.#match(readString(readObject(event['response'])['id']) ?? '');
     else if (type === 'response.done') this.#finish(readObject(event['response']));
     else if (TRANSCRIPTION.test(type)) this.#transcribed(type, event);
@@ -460,7 +460,7 @@ export class Session {
     );
     turn?.refuse();
     this.#settings.refuse(about);
-    this.#stopListeningInVain();
+    this.#releaseIfUnused();
     return this.#deps.redact(JSON.stringify(event));
   }
 
@@ -513,15 +513,15 @@ export class Session {
 
   /** Sends the client an error; errors of money or key end the session. */
   #refuse(error: GatewayError, eventId?: string): void {
-    if (this.#ending || this.#hasLeft) return;
+    if (this.#ending || this.#isDisconnected) return;
     const code = CLOSE_CODES.get(error.status);
     this.#refused += 1;
     if (code !== undefined) this.end(error, code);
     else if (this.#refused >= MAX_REFUSED) this.end(error, 1008, 'too many rejected events');
-    else this.#tell(error, eventId);
+    else this.#sendError(error, eventId);
   }
 
-  #tell(error: GatewayError, eventId?: string): void {
+  #sendError(error: GatewayError, eventId?: string): void {
     if (this.#client.readyState !== this.#client.OPEN) return;
     this.#client.send(JSON.stringify(errorEvent(error, eventId)));
   }
@@ -530,8 +530,8 @@ export class Session {
    * The client has left. Running responses are cancelled, and may still report their usage; then the vendor's
    * connection is closed.
    */
-  async #leave(): Promise<void> {
-    this.#hasLeft = true;
+  async #disconnect(): Promise<void> {
+    this.#isDisconnected = true;
     const { vendor } = this.#deps;
     this.#listening?.release();
     this.#stopListening();

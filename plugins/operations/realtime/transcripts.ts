@@ -49,7 +49,7 @@ export class Transcripts {
   /** Most recently used transcriber, which is charged for pending audio. */
   #last: Transcriber | undefined;
   #onDone: (() => void) | undefined;
-  #hasLeft = false;
+  #isDisconnected = false;
 
   constructor(deps: TranscriptsDeps) {
     this.#deps = deps;
@@ -58,7 +58,7 @@ export class Transcripts {
   /** Reserves the cost of transcribing more audio; rejects with the reason if that is not possible. */
   async hear(transcriber: Transcriber, tokens: number): Promise<void> {
     this.#last = transcriber;
-    const lacking = this.#heard() + tokens - this.#covered();
+    const lacking = this.#countTokens() + tokens - this.#covered();
     if (lacking > 0) await this.#hold(transcriber, Math.max(HELD_TOKENS, lacking));
     this.#uncommitted += tokens;
   }
@@ -109,7 +109,7 @@ export class Transcripts {
           resolve();
         };
       });
-    this.#hasLeft = true;
+    this.#isDisconnected = true;
     const [transcriber, items] = [this.#last, [...this.#committed.values()]];
     this.#committed.clear();
     if (transcriber) for (const tokens of items) this.#charge(transcriber, {}, tokens);
@@ -117,7 +117,7 @@ export class Transcripts {
     await Promise.allSettled(this.#calls);
   }
 
-  #heard(): number {
+  #countTokens(): number {
     let tokens = this.#uncommitted;
     for (const each of this.#committed.values()) tokens += each;
     return tokens;
@@ -137,7 +137,7 @@ export class Transcripts {
 
   /** Releases reservations that no audio needs. The last one stays while the caller speaks. */
   #trim(): void {
-    while (this.#holds.length > 1 && this.#covered() - (this.#holds.at(-1)?.tokens ?? 0) >= this.#heard()) {
+    while (this.#holds.length > 1 && this.#covered() - (this.#holds.at(-1)?.tokens ?? 0) >= this.#countTokens()) {
       const hold = this.#holds.pop();
       if (hold) end(hold, undefined);
     }
@@ -163,7 +163,7 @@ export class Transcripts {
     }, HOLD_MS).unref();
     const hold: Held = { tokens, end: ended, timer };
     call.catch((error: unknown) => this.#deps.onFailure(error));
-    if (this.#hasLeft) end(hold, undefined);
+    if (this.#isDisconnected) end(hold, undefined);
     else this.#holds.push(hold);
   }
 

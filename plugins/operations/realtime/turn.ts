@@ -164,9 +164,9 @@ export class Turn {
       throw error;
     }
     const { usage, status, status_details: details } = this.#done ?? {};
-    const told = meterResponse(readObject(usage), price);
+    const reported = meterResponse(readObject(usage), price);
     const hasFailed = status === 'failed';
-    if (told || !hasFailed || this.#hasWritten) meter(told ?? heldFor(request, work));
+    if (reported || !hasFailed || this.#hasWritten) meter(reported ?? heldFor(request, work));
     const code = readString(readObject(readObject(details)['error'])['code']) ?? 'the response failed';
     if (hasFailed) throw new StreamFailure({ class: 'invalid_request', message: code });
     return {};

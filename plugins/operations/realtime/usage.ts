@@ -48,7 +48,9 @@ export function estimateRealtime(request: RealtimeRequest, { model, price }: Tar
   const most = model?.maxOutput ?? MAX_LIMIT;
   const written = limit === null ? most : Math.min(limit, MAX_LIMIT, most);
   const usage = {
-    ...{ prompt_tokens: read, completion_tokens: written, total_tokens: read + written },
+    prompt_tokens: read,
+    completion_tokens: written,
+    total_tokens: read + written,
     prompt_tokens_details: { audio_tokens: audio, image_tokens: images },
     ...(speaks && { completion_tokens_details: { audio_tokens: written } }),
   };
@@ -65,7 +67,9 @@ function estimateTranscription({ audio, text }: RealtimeRequest, price: Price | 
   if (price?.fees?.[SECONDS] !== undefined) return meterSeconds(seconds, price);
   const [read, written] = [audio + text, seconds * TEXT_PER_SECOND];
   const usage = {
-    ...{ prompt_tokens: read, completion_tokens: written, total_tokens: read + written },
+    prompt_tokens: read,
+    completion_tokens: written,
+    total_tokens: read + written,
     prompt_tokens_details: { audio_tokens: audio },
   };
   return { units: { prompt_tokens: read }, cost: costOf(usage, price) };
@@ -94,17 +98,20 @@ export function meterResponse(usage: JsonObject, price: Price | undefined): Mete
   const wrote = readObject(usage['output_token_details']);
   const count = (from: JsonObject, name: string): number => countOf(from[name]) ?? 0;
   const parts: CostPart[] = [];
-  const told = {
-    ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+  const reported = {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
     prompt_tokens_details: {
       cached_tokens: count(read, 'cached_tokens'),
       audio_tokens: count(read, 'audio_tokens'),
       ...(cached['audio_tokens'] !== undefined && { cached_audio_tokens: count(cached, 'audio_tokens') }),
-      ...{ image_tokens: count(read, 'image_tokens'), cached_image_tokens: count(cached, 'image_tokens') },
+      image_tokens: count(read, 'image_tokens'),
+      cached_image_tokens: count(cached, 'image_tokens'),
     },
     completion_tokens_details: { audio_tokens: count(wrote, 'audio_tokens') },
   };
-  const cost = costOf(told, price, undefined, undefined, parts);
+  const cost = costOf(reported, price, undefined, undefined, parts);
   return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
 }
 

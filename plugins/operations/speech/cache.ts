@@ -94,9 +94,9 @@ export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: Spee
   const placeOf = (key: string) => `place-${Number.parseInt(key.slice(0, 8), 16) % places}`;
   return {
     async find(key) {
-      const kept = await keyv.get(placeOf(key)).catch(() => undefined);
-      if (kept?.key !== key) return undefined;
-      const { contentType, format, model, voice, characters, base64 } = kept;
+      const stored = await keyv.get(placeOf(key)).catch(() => undefined);
+      if (stored?.key !== key) return undefined;
+      const { contentType, format, model, voice, characters, base64 } = stored;
       return { contentType, format, model, voice, characters, audio: once(Buffer.from(base64, 'base64')) };
     },
     keep(key, spoken) {
@@ -104,9 +104,9 @@ export function createSpeechCache({ keyv, maxBytes, maxSoundBytes, ttlMs }: Spee
       const store = async (sound: Buffer): Promise<void> => {
         // A sound streamed with an unknown size in its header now gets its true size.
         const base64 = (format === 'wav' ? mendWav(sound) : sound).toString('base64');
-        const kept: CachedSound = { key, contentType, format, model, voice, characters, base64 };
+        const stored: CachedSound = { key, contentType, format, model, voice, characters, base64 };
         // The caller has the sound; if the store is unavailable, the next request calls the vendor.
-        await keyv.set(placeOf(key), kept, ttlMs).catch(() => {});
+        await keyv.set(placeOf(key), stored, ttlMs).catch(() => {});
       };
       return { ...spoken, audio: keeping(spoken.audio, maxSoundBytes, store) };
     },

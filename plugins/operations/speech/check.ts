@@ -137,9 +137,14 @@ function checkVoice(
 /** Speakable text has a letter, a digit or a sign, not only spaces, controls and invisible marks. */
 const SAYABLE = /[\p{L}\p{N}\p{S}\p{P}]/u;
 
+/** Document in the Speech Synthesis Markup Language. Single tags, which some vendors read, are plain text. */
+const SSML = /^\s*(?:<\?xml[^>]*>\s*)?<speak[\s>]/;
+
 function checkText(request: SpeechRequest, limit: number, format: SpeechFormat): readonly string[] {
   const { text, split } = request;
   if (!SAYABLE.test(text)) throw refuse('text', 'text is empty or blank. Send text to speak.');
+  if (SSML.test(text))
+    throw refuse('text', 'text is SSML, which is not supported: its tags would be read aloud. Send plain text.');
   const length = countCharacters(text);
   if (length <= limit) return [text];
   if (!split) {

@@ -14,7 +14,6 @@ import {
   type Route,
   type RouteContext,
   type Schema,
-  toGatewayError,
 } from '../../../contract/index.ts';
 import {
   AUDIO_FORMATS,
@@ -24,13 +23,14 @@ import {
   type SpeechRequest,
   type Voice,
 } from '../../tts/kit/index.ts';
+import { sendFrames } from '../kit/event-stream.ts';
 import { type CachedSound, cacheOf, SPEECH_CACHE, type SpeechCache, speechCacheKey } from './cache.ts';
 import { localVoices, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
 import { defineSpeech } from './operation.ts';
 import { operatorsRoutes, type SpeechRoutesNeed, ttsRoute, voicesRoute, wantsJson } from './routes.ts';
 import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';
-import { callContext, sendSound, setHeaders, writeSound } from './send-sound.ts';
+import { callContext, sendSound, setHeaders } from './send-sound.ts';
 import { createSpeak, findVendor, type Speak, type SpokenResponse } from './speak.ts';
 
 /** Text length that clients of this route can rely on: for vendors with a lower limit, the text is split. */
@@ -72,10 +72,15 @@ function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
       const json = body.stream_format !== 'sse' && wantsJson(ctx.get('accept'));
       const whole = json || ctx.req.httpVersion === '1.0';
       const request = { ...readBody(body, target), stream: !whole };
-      const spoken = await need.speak(target.vendor, request, callContext(ctx), target.alias);
-      setHeaders(ctx, target.vendor, spoken);
-      if (body.stream_format === 'sse') await sendEvents(ctx, spoken);
-      else if (json) ctx.body = { audio_data: (await collectSound(spoken)).toString('base64') };
+      const speak = async (): Promise<SpokenResponse> => {
+        const spoken = await need.speak(target.vendor, request, callContext(ctx), target.alias);
+        if (!ctx.headerSent) setHeaders(ctx, target.vendor, spoken);
+        return spoken;
+      };
+      // Unlike plain audio, events can report an error after the first byte.
+      if (body.stream_format === 'sse') return sendFrames(ctx, async () => speechEvents(await speak()));
+      const spoken = await speak();
+      if (json) ctx.body = { audio_data: (await collectSound(spoken)).toString('base64') };
       else await sendSound(ctx, spoken, whole);
     },
   };
@@ -126,33 +131,11 @@ function splitName(name: string): { readonly vendor: string; readonly model: str
   return { vendor: name.slice(0, slash), model: name.slice(slash + 1) || undefined };
 }
 
-/** Sends OpenAI's events. Unlike plain audio, they can report an error after the first byte. */
-async function sendEvents(ctx: RouteContext, spoken: SpokenResponse): Promise<void> {
-  await writeSound(ctx.res, speechEvents(spoken, ctx.state.requestId), {
-    signal: ctx.state.signal,
-    begin() {
-      ctx.status = 200;
-      ctx.set('content-type', 'text/event-stream; charset=utf-8');
-      ctx.set('cache-control', 'no-cache, no-transform');
-      ctx.set('x-accel-buffering', 'no');
-      ctx.respond = false;
-    },
-  });
-}
-
-async function* speechEvents(spoken: SpokenResponse, requestId: string): AsyncGenerator<string> {
-  let begun = false;
-  try {
-    for await (const bytes of spoken.audio) {
-      begun = true;
-      yield frame({ type: 'speech.audio.delta', audio: Buffer.from(bytes).toString('base64') });
-    }
-  } catch (error) {
-    if (!begun) throw error;
-    yield frame(toGatewayError(error).toBody(requestId));
-    return;
-  }
-  yield frame({ type: 'speech.audio.done', usage: { characters: spoken.characters } });
+/** OpenAI's events. */
+async function* speechEvents({ audio, characters }: SpokenResponse): AsyncGenerator<string> {
+  for await (const bytes of audio)
+    yield frame({ type: 'speech.audio.delta', audio: Buffer.from(bytes).toString('base64') });
+  yield frame({ type: 'speech.audio.done', usage: { characters } });
 }
 
 function frame(event: object): string {

@@ -82,7 +82,9 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
   const open = { ...FOR_OPERATORS, scope: 'models:call' } as const;
   return [
     {
-      ...{ ...open, method: 'GET', path: OPERATORS_SPEECH },
+      ...open,
+      method: 'GET',
+      path: OPERATORS_SPEECH,
       summary: 'List speech providers',
       responses: { 200: { description: 'Providers with their capabilities.', schema: listOf(SPEECH_VENDOR) } },
       handler(ctx) {
@@ -90,13 +92,17 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
           vendor,
           is_callable: !credential?.required || credential.value !== undefined,
           models: models.map(({ id }) => id),
-          ...{ formats, default_voice: defaultVoice, speed },
+          formats,
+          default_voice: defaultVoice,
+          speed,
         }));
         sendList(ctx as RouteContext, rows, undefined);
       },
     },
     {
-      ...{ ...open, method: 'GET', path: `${OPERATORS_SPEECH}/:vendor/voices` },
+      ...open,
+      method: 'GET',
+      path: `${OPERATORS_SPEECH}/:vendor/voices`,
       summary: 'List the voices of a speech provider',
       responses: { 200: { description: 'The voices.', schema: VOICES_JSON } },
       async handler(ctx) {
@@ -105,7 +111,9 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
       },
     },
     {
-      ...{ ...open, method: 'POST', path: `${OPERATORS_SPEECH}/:vendor` },
+      ...open,
+      method: 'POST',
+      path: `${OPERATORS_SPEECH}/:vendor`,
       summary: 'Convert text to speech, charged to the signed-in person',
       description:
         'Accepts the body of `/{vendor}/tts`. Returns the whole audio, with its cost in `x-tollgate-cost-usd`.',

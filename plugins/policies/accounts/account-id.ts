@@ -9,7 +9,7 @@ export function checkAccountId(id: string): void {
   if (id !== '' && id.length <= MAX_ID && !CONTROL.test(id)) return;
   throw new GatewayError(
     'invalid_request',
-    `An account is a text of 1 to ${MAX_ID} characters without control characters: the id of a user, or what a token's claim names.`,
+    `An account id has 1 to ${MAX_ID} characters without control characters. It is a user id or a value of the token's claim.`,
     { param: 'id' },
   );
 }

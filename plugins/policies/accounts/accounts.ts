@@ -29,7 +29,7 @@ const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 const ACCOUNT_FIELDS = {
   object: { const: 'account' },
   id: TEXT,
-  plan: { ...TEXT_OR_NULL, description: 'What an operator gave it, else the default plan.' },
+  plan: { ...TEXT_OR_NULL, description: 'Plan set by an operator, otherwise the default plan.' },
   balance_usd: MONEY,
   held_usd: MONEY,
   spent_usd: MONEY,
@@ -46,7 +46,7 @@ const ENTRY = {
 
 const KEPT_BYTES = {
   type: 'integer',
-  description: 'Bytes of what the account keeps: results for idempotency keys, responses, memories of agents.',
+  description: 'Stored bytes of the account: results for idempotency keys, responses, memories of agents.',
 } as const;
 
 /** Account details, with data from outside the ledger. */
@@ -58,7 +58,7 @@ const WHOLE_ACCOUNT = {
     budgets: {
       type: 'array',
       items: { ...CALLER_BUDGET, properties: { ...CALLER_BUDGET.properties, plan: { type: 'string' } } },
-      description: 'By its plan, by plans of its keys and tokens that were used, and of the user of its name.',
+      description: 'Budgets of its plan, of used plans of its keys and tokens, and of the user with its name.',
     },
     entries: { type: 'array', items: ENTRY },
   },
@@ -74,8 +74,8 @@ const CREDIT_BODY = {
       anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
       description: 'US dollars, such as "25.00"; a negative amount takes money back.',
     },
-    id: { type: 'string', minLength: 1, maxLength: 200, description: 'An id of your own: sent twice, it counts once.' },
-    reason: { type: 'string', minLength: 1, maxLength: 200, description: 'What for; kept in the ledger.' },
+    id: { type: 'string', minLength: 1, maxLength: 200, description: 'Idempotency id: the same id is credited once.' },
+    reason: { type: 'string', minLength: 1, maxLength: 200, description: 'Reason; stored in the ledger.' },
   },
 } as const;
 
@@ -84,12 +84,12 @@ const CREDITED = {
   required: ['id', 'credited', 'is_new', 'similar', 'amount_usd', 'account'],
   properties: {
     id: TEXT,
-    credited: { type: 'boolean', description: 'False when this id was credited before.' },
+    credited: { type: 'boolean', description: 'False if this id was credited before.' },
     is_new: {
       type: 'boolean',
-      description: 'Whether nothing was known of the account before: look whether its id is right.',
+      description: 'True if the account is new. Check its id.',
     },
-    similar: { type: 'array', items: TEXT, description: 'Of a new account: known ones whose ids are like its id.' },
+    similar: { type: 'array', items: TEXT, description: 'For a new account: existing accounts with similar ids.' },
     amount_usd: MONEY,
     account: ACCOUNT,
   },
@@ -101,7 +101,7 @@ const PLAN_BODY = {
   examples: [{ plan: 'pro' }],
   additionalProperties: false,
   properties: {
-    plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'The plan; null takes it away.' },
+    plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'Plan name; null removes the plan.' },
   },
 } as const;
 
@@ -114,7 +114,7 @@ interface Account extends AccountRecord {
 
 type Api = Pick<PluginApi, 'settings' | 'route' | 'command'> & {
   readonly books: Pick<PluginApi['books'], 'ledger' | 'records'>;
-  readonly stores: Pick<PluginApi['stores'], 'shared' | 'kept'>;
+  readonly stores: Pick<PluginApi['stores'], 'shared' | 'stored'>;
   readonly operators: Pick<PluginApi['operators'], 'audit'>;
 };
 
@@ -167,10 +167,11 @@ function listAccounts(
     http: {
       summary: 'List accounts that were ever credited or charged',
       ...{ response: 'A page of accounts.', schema: ACCOUNT },
-      description: 'With a filter one request looks at a bounded number: a page that is not full may have a `next`.',
+      description:
+        'With a filter, a request checks a limited number of accounts: a page that is not full may have a `next`.',
       filters: {
-        name: { ...WORD, description: 'Whose id has this in it, in upper or lower case.' },
-        plan: { ...WORD, description: 'With this plan, given or by default.' },
+        name: { ...WORD, description: 'Accounts whose id contains this text; case-insensitive.' },
+        plan: { ...WORD, description: 'Accounts with this plan, set or by default.' },
       },
     },
     async read({ limit: wanted, after, filters }) {
@@ -199,8 +200,8 @@ function listAccounts(
     },
     cli: {
       options: [
-        { flags: '--name <text>', summary: 'whose id has this in it' },
-        { flags: '--plan <name>', summary: 'with this plan, given or by default' },
+        { flags: '--name <text>', summary: 'only accounts whose id contains this text' },
+        { flags: '--plan <name>', summary: 'only accounts with this plan, set or by default' },
       ],
       page: { after: '--after <account>', one: 'account', first: 100, most: 1000 },
       columns: [
@@ -225,7 +226,7 @@ async function showWhole(
   const [balance, entries, kept, budgets] = await Promise.all([
     ledger.balance(id),
     ledger.entries(id, { limit: SHOWN_ENTRIES }),
-    stores.kept.bytes(id),
+    stores.stored.bytes(id),
     readBudgets(id),
   ]);
   const shown = entries.map(({ at, amount, ...entry }) => {
@@ -250,7 +251,7 @@ function showAction(make: Make, api: Api, readBudgets: ReadAccountBudgets): Acti
           `plan      ${plan ?? '-'}`,
           `balance   ${balance_usd} USD (held ${held_usd})`,
           `spent     ${spent_usd} USD of ${credited_usd} USD credited`,
-          `keeps     ${kept_bytes} bytes in the store`,
+          `stored    ${kept_bytes} bytes`,
           ...budgets.map(
             ({ name, plan: by, every, amount_usd, spent_usd: used, left_usd }) =>
               `budget    ${name}${by === undefined || by === plan ? '' : ` (plan ${by})`}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
@@ -281,8 +282,8 @@ function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
       summary: 'Add money to an account (a negative amount takes it back)',
       args: [{ name: '<amount>', summary: 'US dollars, such as 25.00' }],
       options: [
-        { flags: '--reason <text>', summary: 'what for; kept in the ledger' },
-        { flags: '--id <id>', summary: 'an id of your own: crediting it twice credits it once' },
+        { flags: '--reason <text>', summary: 'reason; stored in the ledger' },
+        { flags: '--id <id>', summary: 'idempotency id: the same id is credited once' },
       ],
       read({ args: [, amount = ''], options }) {
         const [id, reason] = [textOf(options, 'id'), textOf(options, 'reason')];
@@ -331,9 +332,9 @@ function warnOfNew(shown: {
   readonly account: { id: string };
 }) {
   const { similar, amount_usd: amount, account } = shown;
-  const near = similar.length === 0 ? '' : ` There is ${similar.map((id) => printable(id)).join(', ')}.`;
+  const near = similar.length === 0 ? '' : ` Similar accounts: ${similar.map((id) => printable(id)).join(', ')}.`;
   const back = amount.startsWith('-') ? amount.slice(1) : `-${amount}`;
-  return `Nothing was known of an account ${printable(account.id)} before: look whether that is its id.${near} An amount of ${back} takes this back.`;
+  return `The account ${printable(account.id)} is new. Check its id.${near} To undo the credit, credit ${back}.`;
 }
 
 type PlanWish = Pick<Wish<Account, number, unknown>, 'id' | 'found' | 'expected'>;
@@ -356,17 +357,17 @@ function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadA
   const put = make.change({
     word: 'plan',
     http: {
-      ...{ method: 'PUT', at: '/plan', summary: 'Give an account a plan', body: PLAN_BODY, schema: ACCOUNT },
-      description: 'It holds on every node within five seconds, unless its keys or tokens name another.',
+      ...{ method: 'PUT', at: '/plan', summary: 'Set the plan of an account', body: PLAN_BODY, schema: ACCOUNT },
+      description: 'Takes effect on every node within five seconds. Plans of keys and tokens take precedence.',
     },
     apply: async (wish) => ({ ...(await give(wish.body.plan, wish)), show: () => show(wish.id) }),
     cli: {
-      summary: 'Give an account a plan',
-      args: [{ name: '[plan]', summary: 'a name of "tollgate accounts plans list"' }],
-      options: [{ flags: '--clear', summary: 'take its plan away: the default plan holds then' }],
+      summary: 'Set the plan of an account',
+      args: [{ name: '[plan]', summary: 'plan name, as in "tollgate accounts plans list"' }],
+      options: [{ flags: '--clear', summary: 'remove the plan; the default plan applies' }],
       read({ args: [, plan], options }) {
         if ((plan === undefined) === (options['clear'] === true)) return { plan: plan ?? null };
-        throw new GatewayError('invalid_request', 'Name a plan, or take it away with --clear.', { param: 'plan' });
+        throw new GatewayError('invalid_request', 'Name a plan, or remove it with --clear.', { param: 'plan' });
       },
       text: ({ id }, { args: [, plan] }) =>
         plan === undefined ? `${id} has no plan of its own` : `${id} has the plan ${plan}`,
@@ -375,8 +376,8 @@ function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadA
   const patch = make.change({
     word: 'update',
     http: {
-      ...{ method: 'PATCH', summary: 'Write an account back, with another plan', body: PATCH_BODY },
-      description: 'Takes it as it was read. Its plan alone is changed so; money is credited.',
+      ...{ method: 'PATCH', summary: 'Update an account', body: PATCH_BODY },
+      description: 'Accepts an account as it was read. Only the plan can be changed; money is credited.',
     },
     async apply(wish) {
       const { plan = null } = wish.body;
@@ -426,7 +427,7 @@ async function writeCredit(
 function unknownCredit(id: string, cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    `The store did not say whether the credit was written. Send it again with the id "${id}": it then counts once.`,
+    `The store did not confirm the credit. Send it again with the id "${id}"; it is credited only once.`,
     { retryAfterMs: 1000, cause },
   );
 }
@@ -438,7 +439,7 @@ function readAmount(text: string | number): number {
   } catch (cause) {
     throw new GatewayError(
       'invalid_request',
-      'The amount is no amount of US dollars: write 25, -3.50 or "12.345678", at most 9000000.',
+      'Invalid amount of US dollars: write 25, -3.50 or "12.345678", at most 9000000.',
       {
         param: 'amount',
         cause,
@@ -453,5 +454,5 @@ const MAX_LINE = 200;
 
 function checkLine(param: string, text: string): void {
   if (text !== '' && text.length <= MAX_LINE && !CONTROL.test(text)) return;
-  throw new GatewayError('invalid_request', `"${param}" is a line of 1 to ${MAX_LINE} characters.`, { param });
+  throw new GatewayError('invalid_request', `"${param}" must be one line of 1 to ${MAX_LINE} characters.`, { param });
 }

@@ -1,6 +1,6 @@
 import type { Call, ChatRequest, PluginApi } from '../../../contract/index.ts';
 import { assertTarget, createModelCheck, splitName } from '../kit/model-names.ts';
-import { type Books, budgetsOf, holdsOf, leastOf, namedLimit, outputFor, readRoom } from './charges.ts';
+import { holdsOf, isCovered, type LedgerContext, readRoom } from './holds/money.ts';
 
 /**
  * Option `whenBudgetEnds`: maps an alias, a pattern, `provider/model` or `*` to the model for calls that are not
@@ -15,7 +15,7 @@ const HEADER = 'x-tollgate-budget-fallback';
  * is not covered or not allowed for the caller, the call continues unchanged and is rejected as usual. This hook only
  * reads the remaining money; only `reserve` holds it and admits the call.
  */
-export function registerCheaper(api: PluginApi, books: Books, models: CheaperModels): void {
+export function registerCheaper(api: PluginApi, context: LedgerContext, models: CheaperModels): void {
   if (Object.keys(models).length === 0) return;
   const find = createFinder(models);
   const mayUse = createModelCheck(api);
@@ -34,13 +34,13 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
       const target = splitName(to);
       if (call.targets.length === 1 && first?.provider === target.provider && first.model === target.model)
         return undefined;
-      if ((await isCovered(api, call, books)) !== false) return undefined;
+      if ((await canPay(api, call, context)) !== false) return undefined;
       const other: Call = { ...call, request: call.request, targets: [target], state: new Map(), headers: new Map() };
-      if (!(await mayUse(call.principal, target)) || (await isCovered(api, other, books)) !== true) return undefined;
+      if (!(await mayUse(call.principal, target)) || (await canPay(api, other, context)) !== true) return undefined;
       call.headers.set(HEADER, to);
       api.log.info(
         { request_id: call.requestId, requested: (call.request as ChatRequest).model, model: to },
-        'a budget does not cover this call: it goes to a cheaper model',
+        'a budget does not cover this call; it is sent to a cheaper model',
       );
       return [target];
     },
@@ -50,14 +50,13 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
 /**
  * Checks if the remaining money covers a call, possibly with a lowered output limit. Undefined if the price is unknown.
  */
-async function isCovered(api: PluginApi, call: Call, books: Books): Promise<boolean | undefined> {
+async function canPay(api: PluginApi, call: Call, context: LedgerContext): Promise<boolean | undefined> {
   const { cost } = api.books.estimate(call);
   if (cost === undefined) return undefined;
-  const counted = await books.budgets.find(call, books.now());
-  const budgets = [...budgetsOf(call.principal), ...holdsOf(counted)];
-  const { now } = await readRoom({ ledger: books.ledger, call, rules: books.rules, budgets });
-  if (cost <= now) return true;
-  return namedLimit(call) === undefined && (outputFor(api, call, now) ?? 0) >= leastOf(call, books.rules);
+  const counted = await context.budgets.find(call, context.now());
+  const budgets = holdsOf(counted);
+  const { now } = await readRoom(context, call, budgets);
+  return isCovered(api, context.rules, call, cost, now);
 }
 
 /** Finds the cheaper model of a call: by the requested name, then by its target, then by the longest pattern. */

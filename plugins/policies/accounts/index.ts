@@ -16,17 +16,11 @@ import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { registerAccounts, showBalance } from './accounts.ts';
 import type { ReadBudgets } from './budgets/balance.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
+import { BudgetShares } from './budgets/shares.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
-import {
-  type Books,
-  type ChargeRules,
-  RefusalCount,
-  type RunningCall,
-  reserve,
-  settle,
-  type WriteQueues,
-} from './charges.ts';
 import { registerCheaper } from './cheaper.ts';
+import type { CallHold } from './holds/call-hold.ts';
+import { CallMoney, type ChargeRules, type LedgerContext, RefusalCount, type WriteQueues } from './holds/money.ts';
 import { registerPlans } from './plans.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
@@ -43,7 +37,7 @@ const BALANCE = {
     spent: MONEY,
     credited: MONEY,
     limits: { type: 'object' },
-    budgets: { type: 'array', items: CALLER_BUDGET, description: 'All budgets that count the caller’s calls.' },
+    budgets: { type: 'array', items: CALLER_BUDGET, description: 'Budgets that count the caller’s calls.' },
     updated_at: { type: ['string', 'null'] },
   },
 } as const;
@@ -58,14 +52,14 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
   return {
     method: 'GET',
     path: '/api/core/balance',
-    summary: 'The balance, the plan and its limits',
+    summary: 'Show your balance, plan and limits',
     auth: ['key', 'token'],
     permission,
     // The account cannot be selected. A caller that tries gets an error instead of its own account.
     query: { type: 'object', additionalProperties: false, properties: {} },
     responses: {
       200: {
-        description: 'The account of the caller.',
+        description: 'Account of the caller.',
         schema: BALANCE,
       },
     },
@@ -123,52 +117,52 @@ export default definePlugin({
         type: 'string',
         minLength: 1,
         default: 'keys:write',
-        description: 'The permission a token needs to read its balance; that of the key routes by default.',
+        description: 'Permission that a token needs to read its balance. Default: the permission of the key routes.',
       },
       unknownPrice: {
         enum: ['refuse', 'allow'],
         default: 'refuse',
         description:
-          'With `billing: enforce`, or for a key with a budget: whether models without a known price may be called. They are metered without a cost.',
+          'Calls to models without a known price, with `billing: enforce` or for a key with a budget. Allowed calls are metered without a cost.',
       },
       onStoreFailure: {
         enum: ['closed', 'open'],
         default: 'closed',
         description:
-          'While the store is down: `closed` answers 503, `open` lets calls through unmetered (`billing: enforce` forbids it).',
+          'Behaviour while the store is unavailable: `closed` returns 503, `open` allows unmetered calls (not with `billing: enforce`).',
       },
       longestCall: {
         type: 'string',
         format: 'duration',
         default: '10m',
         description:
-          'The longest that a call may take at one provider; no shorter than any `timeouts.total`. A reservation lives that long for each target of a call.',
+          'Maximum duration of a call at one provider; at least every `timeouts.total`. A reservation lasts this long per target of a call.',
       },
       holdMargin: {
         type: 'string',
         format: 'duration',
         default: '5m',
         description:
-          'How much longer a reservation lives before the sweeper considers its gateway dead and charges it.',
+          'Additional lifetime of a reservation, after which the sweeper charges it because its gateway has crashed.',
       },
       sweepEvery: {
         type: 'string',
         format: 'duration',
         default: '30s',
-        description: 'How often reservations that a crash left behind are looked for.',
+        description: 'Interval of the search for reservations that a crash left behind.',
       },
       budgetWebhook: {
         type: 'object',
         additionalProperties: false,
         required: ['url', 'secret'],
-        description: 'Where it is told that a budget came to its soft limit, or no longer covers calls.',
+        description: 'Webhook for budgets that reach their soft limit or no longer cover calls.',
         properties: {
-          url: { type: 'string', format: 'url', description: 'It gets a POST with JSON.' },
+          url: { type: 'string', format: 'url', description: 'URL that receives a POST with JSON.' },
           secret: {
             type: 'string',
             minLength: 16,
             secret: true,
-            description: 'Signs the body: `x-tollgate-signature` has the HMAC-SHA-256 under it.',
+            description: 'Key of the HMAC-SHA-256 of the body in `x-tollgate-signature`.',
           },
         },
       },
@@ -178,20 +172,20 @@ export default definePlugin({
         maximum: 100000,
         default: 256,
         description:
-          'Where a caller named no limit of output and what is left does not pay for all that the model may write, the limit is lowered to what it pays for; a call that would get fewer output tokens than these is refused.',
+          'Minimum output tokens if the remaining money limits a call that sets no limit itself. Calls that would get fewer tokens are rejected.',
       },
       whenBudgetEnds: {
         type: 'object',
         default: {},
         additionalProperties: { type: 'string', minLength: 3, maxLength: 256 },
         description:
-          'By an alias, `provider/model`, the beginning of one before a `*`, or `*` for all: `provider/model` of a cheaper one that chats go to which a balance or budget does not cover.',
+          'Cheaper models for chats that a balance or budget does not cover: `provider/model` by an alias, a `provider/model`, a prefix before a `*`, or `*` for all.',
       },
       keepCalls: {
         type: 'string',
         format: 'duration',
         default: '90d',
-        description: 'How long the record of each call is kept, in whole hours. Sums for reports are kept for good.',
+        description: 'Retention of call records, in whole hours. Sums for reports are never deleted.',
       },
     },
   },
@@ -210,21 +204,21 @@ export default definePlugin({
     // Former place of the plans of accounts. It is read until an account's plan is changed.
     api.stores.share<AccountRecord>(ACCOUNTS);
     registerAccounts(api, budgets.readOfAccount);
-    api.operators.figure({
+    api.operators.gauge({
       name: 'kept_bytes',
       help: 'Bytes that the accounts keep in the store for which this process wrote something.',
-      read: () => api.stores.kept.known.bytes,
+      read: () => api.stores.stored.known.bytes,
     });
-    api.operators.figure({
+    api.operators.gauge({
       name: 'kept_dropped',
       help: 'Documents that this process dropped because their account keeps too much.',
-      read: () => api.stores.kept.known.dropped,
+      read: () => api.stores.stored.known.dropped,
     });
     // Documents of an account that several users share cannot be separated by user.
     api.stores.personalData({
       name: 'kept_documents',
-      count: ({ userId }) => api.stores.kept.count(userId),
-      erase: ({ userId }) => api.stores.kept.count(userId, true),
+      count: ({ userId }) => api.stores.stored.count(userId),
+      erase: ({ userId }) => api.stores.stored.count(userId, true),
     });
     registerPlans(api);
     if (billing === 'off') return;
@@ -247,35 +241,51 @@ export default definePlugin({
       }),
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
-    const running = api.keep('running', () => new LinkedList<RunningCall>());
-    api.operators.figure({
+    const running = api.keep('running', () => new LinkedList<CallHold>());
+    api.operators.gauge({
       name: 'held_usd',
       help: 'US dollars that are reserved for the calls that run in this process.',
       read: () => Number(formatUsd(running.toArray().reduce((sum, { held }) => sum + held, 0))),
     });
-    api.operators.figure({
+    api.operators.gauge({
       name: 'settlements_waiting',
       help: 'Changes of the ledger that wait for the store.',
       read: () => queues.certain.size + queues.uncertain.size,
     });
     const refusals = api.keep('refusals', () => new RefusalCount());
-    const books: Books = { ledger, rules, queues, clock, now, running, budgets: budgets.calls, refusals };
+    const shares = api.keep(
+      'budget-shares',
+      () => new BudgetShares(ledger, api.log),
+      (stored) => stored.close(),
+    );
+    const context: LedgerContext = {
+      ledger,
+      rules,
+      queues,
+      clock,
+      now,
+      running,
+      budgets: budgets.calls,
+      shares,
+      refusals,
+    };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 
-    registerCheaper(api, books, config.whenBudgetEnds);
+    registerCheaper(api, context, config.whenBudgetEnds);
+    const money = new CallMoney(api, context);
     api.hook('reserve', {
       order: 'post',
       async handler(call) {
         try {
-          await reserve(api, call, books);
+          await money.hold(call);
         } catch (error) {
           if (!isOpen || !isStoreFailure(error)) throw error;
           api.log.warn({ request_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },
     });
-    api.hook('finish', (call, outcome) => settle(books, call, outcome));
+    api.hook('finish', (call, outcome) => money.end(call, outcome));
     api.onReady(() => {
       const tidy = (): void => void sweep().then(forget);
       const sweeper = setInterval(tidy, parseDuration(config.sweepEvery));
@@ -291,7 +301,7 @@ function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, {
   if (onStoreFailure === 'open' && billing === 'enforce')
     throw new OptionError(
       '/onStoreFailure',
-      'is open, which lets calls through whose balance was not checked, and "billing: enforce" forbids that',
+      'is open, which allows calls with an unchecked balance. "billing: enforce" forbids that',
       'Write closed, or billing: track.',
     );
 }
@@ -300,7 +310,7 @@ function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, {
  * Charges reservations that a crash left open. Never charges a running call of this process, even if the process was
  * paused for long. Reservations that expire at the same time as a running call or later wait for its end.
  */
-async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedList<RunningCall>): Promise<void> {
+async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedList<CallHold>): Promise<void> {
   try {
     await clock.adjust();
     let before = clock.now();
@@ -337,7 +347,7 @@ interface LedgerClock {
 }
 
 /** Difference between the machine's and the store's clock that causes a warning. */
-const TOLD_MS = 30_000;
+const REPORTED_MS = 30_000;
 
 /**
  * Creates a clock that ignores changes of the machine's clock: otherwise a running call might look abandoned. The
@@ -345,7 +355,7 @@ const TOLD_MS = 30_000;
  */
 export function createLedgerClock(ledger: Pick<Ledger, 'clock'>, log: Log): LedgerClock {
   let offsetMs = Date.now() - performance.now();
-  let isTold = false;
+  let isReported = false;
   const now = (): number => Math.round(performance.now() + offsetMs);
   return {
     now,
@@ -356,12 +366,12 @@ export function createLedgerClock(ledger: Pick<Ledger, 'clock'>, log: Log): Ledg
       // The store read its clock between the request and the response.
       offsetMs = storeMs - (startedMs + performance.now()) / 2;
       const aheadMs = Date.now() - now();
-      if (!isTold && Math.abs(aheadMs) > TOLD_MS)
+      if (!isReported && Math.abs(aheadMs) > REPORTED_MS)
         log.warn(
           { ahead_s: Math.round(aheadMs / 1000) },
-          'the clock of this machine differs from that of the store: set it right (NTP), or limits, expiries and days of usage are wrong by as much',
+          'the clocks of this machine and the store differ: synchronize them (NTP), or limits, expiries and usage days are wrong',
         );
-      isTold = Math.abs(aheadMs) > TOLD_MS;
+      isReported = Math.abs(aheadMs) > REPORTED_MS;
     },
   };
 }

@@ -28,7 +28,7 @@ const SHOWN_PLAN = {
   properties: {
     object: { const: 'plan' },
     name: { type: 'string' },
-    owner: { enum: ['file', 'store'], description: 'Only those of the store are changed here.' },
+    owner: { enum: ['file', 'store'], description: 'Only plans of the store can be changed here.' },
     is_default: { type: 'boolean' },
     // Limits as under `plans` in the configuration.
     ...PLAN_SCHEMA.properties,
@@ -80,7 +80,7 @@ export function registerPlans(api: PluginApi): void {
     },
     async find(name) {
       if (Object.hasOwn(ofFile, name)) return { version: 0, value: show(name, 'file', ofFile[name] ?? {}) };
-      const stored = own(await readStored(), name);
+      const stored = findOwnPlan(await readStored(), name);
       return { version: stored?.version ?? 0, value: stored && show(name, 'store', stored.plan) };
     },
     show: (plan) => plan,
@@ -90,7 +90,7 @@ export function registerPlans(api: PluginApi): void {
   resource(api, table, (make) => [
     make.list({
       http: {
-        ...{ summary: 'List plans, those of the file first', response: 'All plans.' },
+        ...{ summary: 'List plans; those of the configuration file come first', response: 'All plans.' },
         ...{ schema: SHOWN_PLAN, isWhole: true },
       },
       async read() {
@@ -122,8 +122,8 @@ function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
   return make.change({
     word: 'put',
     http: {
-      ...{ method: 'PUT', summary: 'Put a plan' },
-      description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+      ...{ method: 'PUT', summary: 'Create or replace a plan' },
+      description: 'Replaces all limits. A plan of the configuration file returns 409 `conflict`.',
       body: { ...PLAN_SCHEMA, examples: [{ rpm: 600, tpm: 40_000 }] },
     },
     async apply({ id: name, body, expected }) {
@@ -133,16 +133,16 @@ function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
       checkProviders(api, plan);
       refuseUnknownModels(api, plan.budgets);
       const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
-      const before = own(change.before ?? {}, name)?.plan;
+      const before = findOwnPlan(change.before ?? {}, name)?.plan;
       return {
-        version: own(change.value, name)?.version ?? 0,
+        version: findOwnPlan(change.value, name)?.version ?? 0,
         ...{ before: before && written(before), after: written(plan) },
         show: () => show(name, 'store', plan),
       };
     },
     cli: {
-      summary: 'Make a plan, or replace it whole',
-      args: [{ name: '<json>', summary: `as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
+      summary: 'Create or replace a plan',
+      args: [{ name: '<json>', summary: `limits as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
       read: async ({ args: [, text = ''], io }) => parsePlan(text === '-' ? await io.read() : text),
       text: ({ name }) => `the plan ${name} is put; ${WITHIN}`,
     },
@@ -154,17 +154,17 @@ function removeAction(make: Make, api: PluginApi, show: ShowPlan): Action {
   return make.change({
     word: 'remove',
     http: {
-      ...{ method: 'DELETE', summary: 'Remove a plan', response: 'The plan that was removed.' },
-      description: 'Who still has it, and no other plan to hold, is refused with 403 until an operator names another.',
+      ...{ method: 'DELETE', summary: 'Delete a plan', response: 'The deleted plan.' },
+      description: 'Callers whose only plan this is get 403 until an operator sets another.',
     },
     async apply({ id: name, expected }) {
       refuseFile(api.settings, name);
       const { before = {} } = await records.change(ALL_PLANS, (plans = {}) => withoutPlan(plans, name, expected));
-      const plan = own(before, name)?.plan ?? {};
+      const plan = findOwnPlan(before, name)?.plan ?? {};
       return { before: written(plan), show: () => show(name, 'store', plan) };
     },
     cli: {
-      summary: 'Remove a plan; who still has it is refused until another is named',
+      summary: 'Delete a plan; its callers are rejected until they have another plan',
       text: ({ name }) => `the plan ${name} is removed; ${WITHIN}`,
     },
   });
@@ -174,23 +174,23 @@ function refuseFile({ plans }: GatewaySettings, name: string): void {
   if (!Object.hasOwn(plans, name)) return;
   throw new GatewayError(
     'conflict',
-    `The plan "${name}" is the configuration file's: change it under "plans" there, and reload.`,
+    `The plan "${name}" is in the configuration file. Change it there, under "plans", and reload.`,
     { param: 'name' },
   );
 }
 
 /** Adds or replaces a plan; throws after a conflicting change. */
 function withPlan(plans: StoredPlans, name: string, plan: Plan, expected: number | undefined): StoredPlans {
-  const known = own(plans, name);
+  const known = findOwnPlan(plans, name);
   if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
   if (!known && Object.keys(plans).length >= MAX_PLANS)
-    throw new GatewayError('conflict', `There are ${MAX_PLANS} plans, and more are not allowed. Remove one first.`);
+    throw new GatewayError('conflict', `The maximum of ${MAX_PLANS} plans is reached. Delete one first.`);
   return { ...plans, [name]: { plan, version: nextVersion(plans) } };
 }
 
 /** Removes a plan; throws if it does not exist or after a conflicting change. */
 function withoutPlan(plans: StoredPlans, name: string, expected: number | undefined): StoredPlans {
-  const known = own(plans, name);
+  const known = findOwnPlan(plans, name);
   if (!known) throw noPlan(name);
   if (expected !== undefined && expected !== known.version) throw changedMeanwhile();
   return Object.fromEntries(Object.entries(plans).filter(([each]) => each !== name));
@@ -212,7 +212,7 @@ function written({ budgets, ...plan }: Plan): WrittenPlan {
   return { ...plan, ...(budgets && { budgets: budgets.map(writeBudget) }) };
 }
 
-function own(plans: StoredPlans, name: string): StoredPlan | undefined {
+function findOwnPlan(plans: StoredPlans, name: string): StoredPlan | undefined {
   return Object.hasOwn(plans, name) ? plans[name] : undefined;
 }
 
@@ -225,7 +225,7 @@ function checkName(name: string): void {
   if (NAME.test(name)) return;
   throw new GatewayError(
     'invalid_request',
-    'A plan’s name has 1 to 63 of a-z, A-Z, 0-9, ".", "_" and "-", and begins with a letter or digit.',
+    'A plan name has 1 to 63 letters, digits, dots, dashes and underscores, and begins with a letter or digit.',
     { param: 'name' },
   );
 }
@@ -240,7 +240,7 @@ function checkProviders(
   const wrong = named.find((name) => !known.has(name));
   if (wrong === undefined) return;
   const shown = [...known].slice(0, 20).join(', ');
-  throw new GatewayError('invalid_request', `There is no provider "${wrong.slice(0, 80)}" here; there are: ${shown}.`, {
+  throw new GatewayError('invalid_request', `There is no provider "${wrong.slice(0, 80)}" here. Providers: ${shown}.`, {
     param: Object.hasOwn(providers, wrong) ? `providers.${wrong.slice(0, 80)}` : 'budgets',
   });
 }
@@ -251,7 +251,11 @@ function parsePlan(text: string): object {
   } catch {
     // The error below covers it.
   }
-  throw new GatewayError('invalid_request', `The plan is no JSON of up to 64 KiB: write '{"rpm":60,"tpm":40000}'.`, {
-    param: 'json',
-  });
+  throw new GatewayError(
+    'invalid_request',
+    `Invalid plan: it must be JSON of up to 64 KiB, such as '{"rpm":60,"tpm":40000}'.`,
+    {
+      param: 'json',
+    },
+  );
 }

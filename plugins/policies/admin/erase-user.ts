@@ -86,7 +86,10 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
     return { object: 'erasure', user_id: id, dry_run: !isSure, erased, stays: STAYS };
   };
   const route: Route = {
-    ...{ ...FOR_OPERATORS, scope: 'users:erase', method: 'DELETE', path: '/api/core/admin/users/:id' },
+    ...FOR_OPERATORS,
+    scope: 'users:erase',
+    method: 'DELETE',
+    path: '/api/core/admin/users/:id',
     summary: 'Count the stored data of a user; `yes=true` erases it',
     description: 'Revokes keys and ends sessions. The response lists remaining data and the reasons.',
     query: QUERY,

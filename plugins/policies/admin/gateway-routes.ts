@@ -7,7 +7,16 @@ import {
   readObject,
   type Schema,
 } from '../../../contract/index.ts';
-import { auditActor, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList, targetRows } from '../kit/index.ts';
+import {
+  auditActor,
+  FOR_OPERATORS,
+  hasScope,
+  listOf,
+  PAGE_QUERY,
+  readPage,
+  sendList,
+  targetRows,
+} from '../kit/index.ts';
 
 /** Operator routes that need no other plugin: targets, configuration, reload, plugins. */
 export function gatewayRoutes(api: PluginApi): readonly Route[] {
@@ -31,10 +40,13 @@ const TARGET_ROW: Schema = {
     first_token_ms: { type: 'number', description: 'Recent time to the first token of streams.' },
     last_error: {
       type: 'object',
-      required: ['at', 'message'],
+      required: ['at'],
       properties: {
         at: { type: 'string' },
-        message: { type: 'string', description: 'Error message of the vendor or the network, without secrets.' },
+        message: {
+          type: 'string',
+          description: 'Error message of the vendor (needs the scope `bodies:read`) or the network, without secrets.',
+        },
         class: { type: 'string' },
         status: { type: 'integer' },
         errno: { type: 'string' },
@@ -55,13 +67,18 @@ const RETRIES: Schema = {
   required: ['live', 'running', 'allowed', 'refused'],
   properties: {
     live: { type: 'integer', description: 'Running calls.' },
-    ...{ running: { type: 'integer' }, allowed: { type: 'integer' }, refused: { type: 'integer' } },
+    running: { type: 'integer' },
+    allowed: { type: 'integer' },
+    refused: { type: 'integer' },
   },
 };
 
 function targetsRoute({ operators: { gateway } }: PluginApi): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets', scope: 'targets:read' },
+    ...FOR_OPERATORS,
+    method: 'GET',
+    path: '/api/core/admin/targets',
+    scope: 'targets:read',
     summary: 'List configured and used targets: state, errors, latency, last error',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
     responses: {
@@ -75,10 +92,21 @@ function targetsRoute({ operators: { gateway } }: PluginApi): Route {
       const state = await gateway.routing();
       const rest = targetRows(state).filter(({ target }) => target > after);
       const next = rest.length > limit ? rest[limit - 1]?.target : undefined;
-      sendList(ctx, rest.slice(0, limit), next, { retries: state.retries, drained: state.drained });
+      const page = rest.slice(0, limit);
+      const shown = hasScope(ctx.state.principal, 'bodies:read') ? page : page.map(withoutVendorMessage);
+      sendList(ctx, shown, next, { retries: state.retries, drained: state.drained });
     },
   };
 }
+
+/** Error messages of vendors may quote prompts. An error without a status is of the network. */
+function withoutVendorMessage({ last_error: error, ...row }: TargetRow): object {
+  if (error?.status === undefined) return { ...row, ...(error && { last_error: error }) };
+  const { message: _message, ...shown } = error;
+  return { ...row, last_error: shown };
+}
+
+type TargetRow = ReturnType<typeof targetRows>[number];
 
 const RELOAD_BODY = {
   type: 'object',
@@ -111,9 +139,13 @@ const RELOAD_RESPONSE: Schema = {
 
 function reloadRoute({ operators: { gateway } }: PluginApi): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/reload', scope: 'config:reload' },
+    ...FOR_OPERATORS,
+    method: 'POST',
+    path: '/api/core/admin/reload',
+    scope: 'config:reload',
     summary: 'Reload the configuration',
-    ...{ body: RELOAD_BODY, bodyOptional: true },
+    body: RELOAD_BODY,
+    bodyOptional: true,
     responses: { 200: { description: 'Changes, or changes to be made.', schema: RELOAD_RESPONSE } },
     async handler(ctx) {
       const control = gateway.reloads();
@@ -168,7 +200,10 @@ const CONFIGURATION: Schema = {
 /** Configuration of the running gateway, as shown by `tollgate config print`. */
 function configurationRoute({ operators: { gateway } }: PluginApi): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/configuration', scope: 'config:read' },
+    ...FOR_OPERATORS,
+    method: 'GET',
+    path: '/api/core/admin/configuration',
+    scope: 'config:read',
     summary: 'Get the effective configuration, without secrets',
     responses: { 200: { description: 'Effective values.', schema: CONFIGURATION } },
     handler(ctx) {
@@ -176,8 +211,12 @@ function configurationRoute({ operators: { gateway } }: PluginApi): Route {
       const problem = gateway.reloadProblem();
       ctx.set('cache-control', 'no-store');
       ctx.body = {
-        ...{ object: 'configuration', file, is_default: isDefault, ...(problem !== undefined && { problem }) },
-        ...{ configuration: printable(), sources: Object.fromEntries(sources) },
+        object: 'configuration',
+        file,
+        is_default: isDefault,
+        ...(problem !== undefined && { problem }),
+        configuration: printable(),
+        sources: Object.fromEntries(sources),
       };
     },
   };
@@ -247,13 +286,17 @@ const PLUGIN: Schema = {
 function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
   const gatherCounts = gather('hooks', () => gateway.plugins().map(({ name, counts }) => ({ name, counts })));
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/plugins', scope: 'config:read' },
+    ...FOR_OPERATORS,
+    method: 'GET',
+    path: '/api/core/admin/plugins',
+    scope: 'config:read',
     summary: 'List loaded plugins: hooks in their order, routes, commands',
     responses: { 200: { description: 'Plugins, in the order of the configuration.', schema: listOf(PLUGIN) } },
     async handler(ctx) {
       const all = (await gatherCounts()).flat();
       const rows = gateway.plugins().map(({ isBuiltin, counts, ...row }) => ({
-        ...{ ...row, is_builtin: isBuiltin },
+        ...row,
+        is_builtin: isBuiltin,
         hook_counts: counts.map(({ hook }) =>
           sumCounts(
             hook,
@@ -271,7 +314,10 @@ function sumCounts(hook: string, counts: readonly HookReport[]): Readonly<Record
   const sum = (field: 'calls' | 'failures' | 'skipped' | 'timedMs'): number =>
     own.reduce((total, each) => total + each[field], 0);
   return {
-    ...{ hook, calls: sum('calls'), failures: sum('failures'), skipped: sum('skipped') },
+    hook,
+    calls: sum('calls'),
+    failures: sum('failures'),
+    skipped: sum('skipped'),
     seconds: Math.round(sum('timedMs')) / 1000,
   };
 }

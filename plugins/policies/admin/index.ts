@@ -134,8 +134,11 @@ function readFilters(words: Words): Omit<AuditQuery, 'limit' | 'after'> {
   if (from !== undefined && to !== undefined && from >= to)
     throw new GatewayError('invalid_request', '"from" must be before "to".', { param: 'from' });
   return {
-    ...{ ...text('subject'), ...text('actor'), ...text('action') },
-    ...{ ...(from !== undefined && { from }), ...(to !== undefined && { to }) },
+    ...text('subject'),
+    ...text('actor'),
+    ...text('action'),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
   };
 }
 
@@ -156,7 +159,7 @@ function readTime(text: unknown, param: string): number | undefined {
 const SIGN_IN = 'POST /api/core/admin/console/session';
 
 /** Writes refusals to the audit log: on operator routes including the metrics, and on signing in at the console. */
-function noteRefusals(api: PluginApi): void {
+function recordRefusals(api: PluginApi): void {
   const note = createRefusals(api);
   api.operators.watchRefusals(({ error: { code, refusedBy }, route, ip, principal }) => {
     // A request without a credential is not an attempt.
@@ -165,7 +168,8 @@ function noteRefusals(api: PluginApi): void {
     note({
       actor: principal ? auditActor({ state: { principal, ip } }) : { via: isSignIn ? 'console' : 'api', address: ip },
       ...(isSignIn ? { action: 'session.refused', subject: 'console' } : { action: 'admin.refused', subject: route }),
-      ...{ code, lacking: refusedBy },
+      code,
+      lacking: refusedBy,
     });
   });
 }
@@ -187,7 +191,7 @@ export default definePlugin({
     registerUsers(api);
     registerNodes(api);
     registerTargetOrders(api);
-    noteRefusals(api);
+    recordRefusals(api);
     const { route, subcommand } = auditLog(api);
     api.route(route);
     api.command({ ...subcommand, name: 'audit', changesStore: false });

@@ -82,7 +82,10 @@ function nodesRoute(
   sets: Pick<Sets, 'list' | 'remove'>,
 ): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/nodes', scope: 'targets:read' },
+    ...FOR_OPERATORS,
+    method: 'GET',
+    path: '/api/core/admin/nodes',
+    scope: 'targets:read',
     summary: 'List the processes on the store: version, start, generation, targets by state',
     description: 'A killed process is listed for 30 seconds.',
     responses: { 200: { description: 'Processes, oldest first.', schema: listOf(NODE) } },

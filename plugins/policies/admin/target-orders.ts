@@ -46,7 +46,10 @@ export function registerTargetOrders(api: Api): void {
   const { sets } = api.stores;
   const followers = followOrders(api);
   const table: Resource<Ordered, number> = {
-    ...{ name: 'target', path: '/api/core/admin/targets', id: 'name', schema: ORDERED },
+    name: 'target',
+    path: '/api/core/admin/targets',
+    id: 'name',
+    schema: ORDERED,
     scopes: { read: 'targets:read', write: 'targets:write' },
     response: 'The target, with its drain state as ETag.',
     command: {

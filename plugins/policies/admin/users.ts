@@ -82,7 +82,10 @@ export function registerUsers(api: Api): void {
   const users = api.books.records<UserRecord>(USERS);
   const show = (user: User): Promise<ShownUser> => showUser(api, user);
   const table: Resource<User, number> = {
-    ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
+    name: 'user',
+    path: '/api/core/admin/users',
+    id: 'id',
+    schema: USER,
     scopes: { read: 'users:read', write: 'users:write' },
     response: 'User, with its version as ETag.',
     command: {
@@ -133,7 +136,9 @@ function changeActions(
     const { version, before, value } = await users.change(id, (user) => alter(user ?? {}), expected);
     await users.note(id);
     return {
-      ...{ version, before: shownInAudit(id, before), after: shownInAudit(id, value) },
+      version,
+      before: shownInAudit(id, before),
+      after: shownInAudit(id, value),
       show: () => show({ ...value, id }),
     };
   };
@@ -141,7 +146,9 @@ function changeActions(
     make.change({
       word: 'update',
       http: {
-        ...{ method: 'PATCH', summary: 'Update the name or state of a user', body: PATCH_BODY },
+        method: 'PATCH',
+        summary: 'Update the name or state of a user',
+        body: PATCH_BODY,
         description: 'Accepts a user as returned by GET. Missing fields are unchanged.',
       },
       apply: ({ id, body, expected, now }) =>
@@ -162,7 +169,8 @@ function changeActions(
       word: 'block',
       http: {
         summary: 'Block a user with all keys and tokens until unblocked',
-        ...{ body: REASON_BODY, bodyOptional: true },
+        body: REASON_BODY,
+        bodyOptional: true,
       },
       apply: ({ id, body: { reason }, expected, now }) => change(id, (user) => block(user, now, reason), expected),
       cli: {
@@ -202,7 +210,8 @@ function listUsers(make: Make, api: Api): Action {
   return make.list({
     http: {
       summary: 'List users with a call, a key or a block',
-      ...{ response: 'Page of users, sorted by id.', schema: USER },
+      response: 'Page of users, sorted by id.',
+      schema: USER,
       description: `One request checks ${MAX_LOOKED_AT} users, so a page that is not full may have a \`next\`.`,
       filters: {
         name: { ...WORD, description: 'Users whose id or name contains this text, case-insensitive.' },
@@ -293,7 +302,11 @@ async function showUser(api: Api, { id, ...user }: User, spent?: ReadonlyMap<str
   const keys = await Promise.all(counts.map((data) => data.count({ userId: id, accounts: [account] })));
   const at = calls[0]?.at;
   return {
-    ...{ object: 'user', id, name: user.name ?? null, plan, account },
+    object: 'user',
+    id,
+    name: user.name ?? null,
+    plan,
+    account,
     keys: keys.reduce((sum, count) => sum + count, 0),
     spent_this_month_usd: formatUsd(sums.get(id) ?? 0n),
     last_call_at: at === undefined ? null : new Date(at).toISOString(),

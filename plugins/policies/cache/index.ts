@@ -59,9 +59,9 @@ function createChunkJoiner(): ChunkJoiner {
     addDelta(known, choice);
   };
   return {
-    push({ id, created, model, choices: parts, usage: told }) {
+    push({ id, created, model, choices: parts, usage: reported }) {
       head ??= { id, created, model };
-      usage = told ?? usage;
+      usage = reported ?? usage;
       for (const choice of parts) add(choice);
     },
     response() {
@@ -76,8 +76,14 @@ function createChunkJoiner(): ChunkJoiner {
 
 function emptyChoice(): JoinedChoice {
   return {
-    ...{ content: null, refusal: null, reasoning: undefined, finish: undefined, native: undefined },
-    ...{ details: [], annotations: [], calls: new Map() },
+    content: null,
+    refusal: null,
+    reasoning: undefined,
+    finish: undefined,
+    native: undefined,
+    details: [],
+    annotations: [],
+    calls: new Map(),
   };
 }
 
@@ -117,7 +123,9 @@ function joinChoice(index: number, choice: JoinedChoice): ChatChoice | undefined
       }),
     );
   const message: AssistantMessage = {
-    ...{ role: 'assistant', content, refusal },
+    role: 'assistant',
+    content,
+    refusal,
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
@@ -302,7 +310,7 @@ function cachePolicy(cache: ResponseCache, rules: CacheRules): ChatHooks {
 /** Converts a cached response to one of this call. */
 function giveAgain(
   call: Call,
-  { response, cost, keptAt }: NonNullable<ReturnType<ResponseCache['find']>>,
+  { response, cost, keptAt: storedAt }: NonNullable<ReturnType<ResponseCache['find']>>,
 ): Answered<'chat'> {
   const now = Date.now();
   const saved = Math.max(0, Math.round(cost ?? 0));
@@ -312,7 +320,7 @@ function giveAgain(
     headers: {
       'x-tollgate-cache': 'hit',
       ...(cost !== undefined && { 'x-tollgate-saved-usd': formatUsd(saved) }),
-      age: String(Math.max(0, Math.floor((now - keptAt) / 1000))),
+      age: String(Math.max(0, Math.floor((now - storedAt) / 1000))),
     },
   };
 }

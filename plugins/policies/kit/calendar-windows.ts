@@ -12,7 +12,10 @@ export interface KeyOrigin {
 /** Budget in the form of files and requests, with amounts as decimal strings. */
 export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...filter }: BudgetRule): BudgetValues {
   return {
-    ...{ name, amount_usd: formatUsd(amount), every, timezone },
+    name,
+    amount_usd: formatUsd(amount),
+    every,
+    timezone,
     ...(startsOn !== undefined && { starts_on: startsOn }),
     ...(soft !== undefined && { soft_usd: formatUsd(soft) }),
     ...filter,

@@ -140,24 +140,32 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
   },
 });
 
-/** Facts of a call without information; every other field may be absent. */
-export const UNKNOWN_FACTS: CallFacts = {
-  requestId: '-',
-  userId: '-',
-  key: '-',
-  tags: [],
-  operation: 'unknown',
-  provider: '-',
-  model: '-',
-  stream: false,
-  outcome: 'unknown',
-  attempts: [],
-  startedAt: 0,
-  durationMs: 0,
-  units: {},
-  estimated: true,
-  priced: true,
-};
+/**
+ * Creates facts of a call without information; every other field may be absent. The object is one literal: on
+ * Node 20, a field after a spread creates a hidden class, which keeps the call in memory until a full collection.
+ */
+function createFacts(): Mutable<CallFacts> {
+  return {
+    requestId: '-',
+    userId: '-',
+    key: '-',
+    tags: [],
+    operation: 'unknown',
+    provider: '-',
+    model: '-',
+    stream: false,
+    outcome: 'unknown',
+    attempts: [],
+    startedAt: 0,
+    durationMs: 0,
+    units: {},
+    estimated: true,
+    priced: true,
+  };
+}
+
+/** Facts of a call without information. */
+export const UNKNOWN_FACTS: CallFacts = createFacts();
 
 const WRITTEN_BY_STORES: ReadonlySet<string> = new Set(['id', 'account', 'cost', 'at', 'countedAt']);
 
@@ -178,17 +186,15 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (known) return known;
   const { error, refusedBy, hooks, lane, serviceTier, firstByteMs, upstreamMs, usage, cost, costParts, saved } =
     outcome;
-  const { units = {}, dropped, leftOut } = outcome;
+  const { units = {}, dropped, omitted } = outcome;
   const target = outcome.target ?? call.targets[0];
-  const summary: Mutable<CallSummary> = {
-    ...plannedFacts(call, target),
-    outcome: refusedBy === undefined ? outcome.status : 'refused',
-    attempts: outcome.attempts,
-    durationMs: outcome.durationMs,
-    units,
-    estimated: outcome.estimated,
-    priced: cost !== undefined || outcome.units === undefined,
-  };
+  const summary: Mutable<CallSummary> = collectPlanned(call, target);
+  summary.outcome = refusedBy === undefined ? outcome.status : 'refused';
+  summary.attempts = outcome.attempts;
+  summary.durationMs = outcome.durationMs;
+  summary.units = units;
+  summary.estimated = outcome.estimated;
+  summary.priced = cost !== undefined || outcome.units === undefined;
   summary.upstreamMs = upstreamMs;
   if (error) {
     summary.errorCode = error.code;
@@ -199,7 +205,7 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (lane !== undefined) summary.lane = lane;
   if (serviceTier !== undefined) summary.serviceTier = serviceTier;
   if (dropped) summary.dropped = dropped;
-  if (leftOut) summary.leftOut = leftOut;
+  if (omitted) summary.leftOut = omitted;
   if (firstByteMs !== undefined) summary.firstByteMs = firstByteMs;
   if (cost !== undefined) summary.spent = cost;
   if (costParts) summary.costParts = costParts;
@@ -221,12 +227,20 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** Planned facts of a call, for the record of a call that never ends. */
 export function plannedFacts(call: Call, target: Target | undefined = call.targets[0]): CallFacts {
+  return collectPlanned(call, target);
+}
+
+function collectPlanned(call: Call, target: Target | undefined): Mutable<CallFacts> {
   const { requestId, trace, principal, tags, session, operation, stream, startedAt, request } = call;
   const named = 'model' in request && typeof request.model === 'string' ? request.model : undefined;
   const model = target?.model ?? named ?? '-';
-  // The copy keeps the shape of the literal. Adding fields one by one would create a dictionary-mode object, which
-  // costs ten times as much.
-  const facts: Mutable<CallFacts> = { ...UNKNOWN_FACTS, requestId, tags, operation, stream, startedAt, model };
+  const facts = createFacts();
+  facts.requestId = requestId;
+  facts.tags = tags;
+  facts.operation = operation;
+  facts.stream = stream;
+  facts.startedAt = startedAt;
+  facts.model = model;
   facts.traceId = trace.traceId;
   facts.userId = principal.userId;
   facts.key = principal.keyId ?? '-';
@@ -245,11 +259,11 @@ interface Held {
 }
 
 /** Records the reservation of a call that does not settle it itself. */
-export function noteHeld(call: Call, held: Held): void {
+export function recordHold(call: Call, held: Held): void {
   call.state.set(HELD, held);
 }
 
-/** Returns the reservation of {@link noteHeld}; undefined without one, as without billing. */
+/** Returns the reservation of {@link recordHold}; undefined without one, as without billing. */
 export function heldOf(call: Call): Held | undefined {
   return call.state.get(HELD) as Held | undefined;
 }

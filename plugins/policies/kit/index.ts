@@ -60,8 +60,8 @@ export {
   describeHooks,
   FACT_NAMES,
   heldOf,
-  noteHeld,
   plannedFacts,
+  recordHold,
   summaryOf,
   UNKNOWN_FACTS,
 } from './call-fields.ts';

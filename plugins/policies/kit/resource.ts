@@ -122,7 +122,7 @@ interface Show<Value, Shown extends object> {
 
 /** Definition of a change of one object. */
 interface Change<Value, Version extends VersionTag, Body extends Schema, Shown extends object> {
-  /** Last part of a POST path, subcommand, and the action in the audit log after the resource. */
+  /** Last part of a POST path, subcommand (see {@link VERBS}), and the action in the audit log after the resource. */
   readonly word: string;
   readonly http: {
     /** Default: POST. */
@@ -195,6 +195,9 @@ export interface Actions<Value, Version extends VersionTag> {
   ): ChangeAction<PluginConfig<Body>, Shown>;
 }
 
+/** Subcommands of changes whose word in the audit log is older. */
+const VERBS: Readonly<Record<string, string>> = Object.freeze({ put: 'set', remove: 'delete', end: 'revoke' });
+
 /** Body of a change without parameters. */
 const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
 
@@ -236,7 +239,10 @@ export function listAction<Row extends object>(
 ): Required<Action> {
   const { summary, description, response, schema, filters, isWhole = false } = http;
   const route: Route = {
-    ...{ ...FOR_OPERATORS, ...at, method: 'GET', summary },
+    ...FOR_OPERATORS,
+    ...at,
+    method: 'GET',
+    summary,
     ...(description !== undefined && { description }),
     ...(!isWhole && {
       query: { type: 'object', additionalProperties: false, properties: { ...PAGE_QUERY, ...filters } },
@@ -254,7 +260,9 @@ export function listAction<Row extends object>(
     { flags: after, summary: `continue after this ${one}` },
   ]);
   const subcommand: Subcommand = {
-    ...{ name: 'list', summary: cli.summary ?? summary, options: [...filterOptions, ...pageOptions] },
+    name: 'list',
+    summary: cli.summary ?? summary,
+    options: [...filterOptions, ...pageOptions],
     async run({ options, io }) {
       const after = textOf(options, 'after');
       const limit = page ? readLimit(textOf(options, 'limit'), page) : Number.POSITIVE_INFINITY;
@@ -263,7 +271,8 @@ export function listAction<Row extends object>(
         next,
         hasMore = next !== undefined,
       } = await read({
-        ...{ limit, filters: options },
+        limit,
+        filters: options,
         ...(after !== undefined && { after }),
       });
       const list = { object: 'list', data: rows, has_more: hasMore, ...(next !== undefined && { next }) };
@@ -289,7 +298,11 @@ function showAction<Value, Shown extends object>(
   };
   const { summary, response = table.response, schema = table.schema } = http;
   const route: Route = {
-    ...{ ...FOR_OPERATORS, scope: table.scopes.read, method: 'GET', path: `${table.path}/:${table.id}`, summary },
+    ...FOR_OPERATORS,
+    scope: table.scopes.read,
+    method: 'GET',
+    path: `${table.path}/:${table.id}`,
+    summary,
     responses: { 200: { description: response, schema } },
     async handler(ctx) {
       const { version, shown } = await read(idOf(ctx, table));
@@ -298,7 +311,9 @@ function showAction<Value, Shown extends object>(
   };
   if (!cli) return { route };
   const subcommand: Subcommand = {
-    ...{ name: 'show', summary: cli.summary ?? summary, args: [table.command.id] },
+    name: 'show',
+    summary: cli.summary ?? summary,
+    args: [table.command.id],
     async run({ args, io }) {
       const { shown } = await read(args[0] ?? '');
       io.result(shown, cli.text(shown));
@@ -334,7 +349,10 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   const { body = method === 'POST' ? NO_BODY : undefined, bodyOptional = body === NO_BODY } = http;
   const isWhole = at === '' && (method === 'PUT' || method === 'PATCH');
   const route: Route = {
-    ...{ ...FOR_OPERATORS, scope: table.scopes.write, method, summary },
+    ...FOR_OPERATORS,
+    scope: table.scopes.write,
+    method,
+    summary,
     path: isNew ? table.path : `${table.path}/:${table.id}${at}`,
     ...(description !== undefined && { description }),
     ...(body && { body: isWhole && table.show ? withReadOnly(body, table.schema) : body, bodyOptional }),
@@ -352,8 +370,12 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
         if (given === undefined) return sendVersion(ctx, found.version, shown ?? {});
       }
       const wish = {
-        ...{ id, body: given as PluginConfig<Body>, found, expected },
-        ...{ now: Date.now(), by: ctx.state.principal },
+        id,
+        body: given as PluginConfig<Body>,
+        found,
+        expected,
+        now: Date.now(),
+        by: ctx.state.principal,
       };
       const { version, shown } = await make(auditActor(ctx), wish);
       if (version !== undefined) return sendVersion(ctx, version, shown);
@@ -363,7 +385,7 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   };
   if (!cli) return { route, run };
   const id = { ...table.command.id, ...(cli.id !== undefined && { summary: cli.id }) };
-  return { route, run, subcommand: changeSubcommand(word, isNew ? [] : [id], cli, run) };
+  return { route, run, subcommand: changeSubcommand(VERBS[word] ?? word, isNew ? [] : [id], cli, run) };
 }
 
 function changeSubcommand<Body extends Schema, Shown extends object>(
@@ -374,7 +396,9 @@ function changeSubcommand<Body extends Schema, Shown extends object>(
 ): Subcommand {
   const { read = () => ({}) as PluginConfig<Body> } = cli;
   return {
-    ...{ name, summary: cli.summary, args: [...ids, ...(cli.args ?? [])] },
+    name,
+    summary: cli.summary,
+    args: [...ids, ...(cli.args ?? [])],
     ...(cli.options && { options: cli.options }),
     async run(input) {
       const shown = await change(input.actor, input.args[0] ?? '', await read(input));

@@ -17,7 +17,11 @@ export const SCOPES = Object.freeze({
   'metrics:read': { allows: 'read the metrics', roles: ['viewer', 'operator'] },
   'usage:read': { allows: 'read reports of usage and cost', roles: ['viewer', 'billing', 'operator'] },
   'calls:read': { allows: 'list and follow calls, without content', roles: ['viewer', 'billing', 'operator'] },
-  'bodies:read': { allows: 'with `calls:read`, read stored content', roles: [] },
+  'bodies:read': {
+    allows:
+      'with `calls:read` or `targets:read`, read stored content and error messages of vendors, which may quote it',
+    roles: [],
+  },
   'keys:read': { allows: 'list and show keys', roles: ['viewer', 'billing', 'operator'] },
   'keys:write': { allows: 'create, change and revoke keys within one’s own rights', roles: ['operator'] },
   'users:read': {

@@ -128,7 +128,10 @@ export function createTeamRoutes(
   };
   return ({ handler, path, ...route }) =>
     api.route({
-      ...{ ...FOR_OPERATORS, scope: 'teams:own', ...route, path: `${OWN_TEAMS}/:team${path}` },
+      ...FOR_OPERATORS,
+      scope: 'teams:own',
+      ...route,
+      path: `${OWN_TEAMS}/:team${path}`,
       handler: async (ctx) => handler(ctx, await find(ctx)),
     });
 }

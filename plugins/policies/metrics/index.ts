@@ -4,8 +4,8 @@ import {
   type AttemptReport,
   type Call,
   definePlugin,
-  type Figure,
   type GatewayView,
+  type GaugeDefinition,
   type HookReport,
   type Outcome,
   type RoutingState,
@@ -63,25 +63,25 @@ function countTargets(registry: Registry): TargetMetrics {
 
   const failures = new Counter({
     name: 'tollgate_target_failures_total',
-    help: 'Attempts that failed, by class of failure.',
+    help: 'Failed attempts by class of failure.',
     labelNames: [...TARGET, 'class'],
     registers,
   });
   const fallbacks = new Counter({
     name: 'tollgate_fallbacks_total',
-    help: 'Calls that went on to another target, by the one that failed and the one that was tried then.',
+    help: 'Fallbacks to another target, by the failed and the next target.',
     labelNames: ['from', 'to'],
     registers,
   });
   const retries = new Counter({
     name: 'tollgate_retries_total',
-    help: 'Requests that were sent to the same target once more.',
+    help: 'Retries at the same target.',
     labelNames: TARGET,
     registers,
   });
   const hedges = new Counter({
     name: 'tollgate_hedges_total',
-    help: 'Second targets that were asked beside one that took long, by what came of it.',
+    help: 'Hedged requests to a second target while the first one was slow, by result.',
     labelNames: [...TARGET, 'result'],
     registers,
   });
@@ -118,9 +118,10 @@ function showEndings(
 ): void {
   new Gauge({
     name: 'tollgate_model_shutdown_timestamp_seconds',
-    help: 'When its vendor shuts a model down, or did: of models that the configuration names or that were called, from 30 days before.',
+    help: 'Shutdown time of a model by its vendor, from 30 days before; for configured and called models.',
     labelNames: TARGET,
-    ...{ registers, aggregator: 'max' as const },
+    registers,
+    aggregator: 'max' as const,
     collect() {
       this.reset();
       for (const [target, end] of endings()) this.set(labelsOf(target, false), end / 1000);
@@ -132,9 +133,10 @@ function showEndings(
 function showAliases(registers: Registry[], watched: () => Watched): void {
   new Gauge({
     name: 'tollgate_alias_targets_available',
-    help: 'Targets of an alias that calls go to; of several workers the fewest.',
+    help: 'Healthy targets of an alias; minimum over workers.',
     labelNames: ['alias'],
-    ...{ registers, aggregator: 'min' as const },
+    registers,
+    aggregator: 'min' as const,
     collect() {
       this.reset();
       const { aliases, read } = watched();
@@ -165,7 +167,11 @@ function showState(
     aggregator: 'max' | 'average' | 'sum' = 'max',
   ) =>
     new Gauge<L>({
-      ...{ name, help, labelNames, registers, aggregator },
+      name,
+      help,
+      labelNames,
+      registers,
+      aggregator,
       collect() {
         this.reset();
         show(this);
@@ -178,7 +184,7 @@ function showState(
   });
   gauge(
     'tollgate_provider_key_state',
-    'Of each of several keys of a provider, the worst of its models: 0 closed, 1 half open, 2 open.',
+    'Worst circuit state per provider key: 0 closed, 1 half open, 2 open.',
     ['provider', 'key'],
     (shown) => {
       for (const [labels, state] of worstOfKeys(read().targets)) shown.set(labels, state);
@@ -186,7 +192,7 @@ function showState(
   );
   gauge(
     'tollgate_target_error_ratio',
-    'The share of the latest attempts that failed.',
+    'Share of recent attempts that failed.',
     TARGET,
     (shown) => {
       for (const { errorRate, ...target } of targets()) shown.set(labelsOf(target, false), errorRate);
@@ -195,7 +201,7 @@ function showState(
   );
   gauge(
     'tollgate_target_latency_seconds',
-    'What a target takes lately: to a whole response, to the first token of a stream.',
+    'Recent latency of a target: to a whole response, or to the first token of a stream.',
     [...TARGET, 'stream'],
     (shown) => {
       for (const { wholeMs, firstTokenMs, ...target } of targets()) {
@@ -209,9 +215,9 @@ function showState(
 }
 
 const RETRIES = [
-  ['tollgate_retries_running', 'Retries that run now.', 'running'],
-  ['tollgate_retries_allowed', 'Retries that may run now.', 'allowed'],
-  ['tollgate_retries_refused', 'Retries that were not made because too many ran, since the start.', 'refused'],
+  ['tollgate_retries_running', 'Running retries.', 'running'],
+  ['tollgate_retries_allowed', 'Maximum number of running retries.', 'allowed'],
+  ['tollgate_retries_refused', 'Retries skipped since the start because too many were running.', 'refused'],
 ] as const;
 
 type KeyLabels = { readonly provider: string; readonly key: string };
@@ -225,14 +231,17 @@ function worstOfKeys(targets: readonly TargetReport[]): Iterable<readonly [label
 }
 
 /** Reports the numbers of other plugins; each generation brings its own. */
-function showFigures(registry: Registry): (figures: readonly Figure[]) => void {
-  let shown: ReadonlyMap<string, Figure> = new Map();
-  return (figures) => {
-    shown = new Map(figures.map((figure) => [figure.name, figure]));
-    for (const { name, help } of figures) {
+function showGauges(registry: Registry): (gauges: readonly GaugeDefinition[]) => void {
+  let shown: ReadonlyMap<string, GaugeDefinition> = new Map();
+  return (gauges) => {
+    shown = new Map(gauges.map((metric) => [metric.name, metric]));
+    for (const { name, help } of gauges) {
       if (registry.getSingleMetric(`tollgate_${name}`)) continue;
       new Gauge({
-        ...{ name: `tollgate_${name}`, help, registers: [registry], aggregator: 'sum' as const },
+        name: `tollgate_${name}`,
+        help,
+        registers: [registry],
+        aggregator: 'sum' as const,
         collect() {
           this.reset();
           const value = shown.get(name)?.read();
@@ -248,7 +257,10 @@ function showHooks(registry: Registry): (gateway: Pick<GatewayView, 'plugins'>) 
   let gateway: Pick<GatewayView, 'plugins'> = { plugins: () => [] };
   const counter = (name: string, help: string, read: (report: HookReport) => number): void => {
     new Counter({
-      ...{ name: `tollgate_plugin_hook_${name}`, help, labelNames: ['plugin', 'hook'], registers: [registry] },
+      name: `tollgate_plugin_hook_${name}`,
+      help,
+      labelNames: ['plugin', 'hook'],
+      registers: [registry],
       collect() {
         this.reset();
         for (const { name: plugin, counts } of gateway.plugins())
@@ -256,15 +268,11 @@ function showHooks(registry: Registry): (gateway: Pick<GatewayView, 'plugins'>) 
       },
     });
   };
-  counter('calls_total', 'Calls of hooks, of the transform of a stream also once a chunk.', ({ calls }) => calls);
-  counter('failures_total', 'Calls of hooks that failed; refusals are none.', ({ failures }) => failures);
-  counter(
-    'skipped_total',
-    'Calls that went without a hook that took too long again and again.',
-    (each) => each.skipped,
-  );
-  counter('seconds_sum', 'What hooks took that gave a promise.', ({ timedMs }) => timedMs / 1000);
-  counter('seconds_count', 'Calls of hooks that gave a promise.', ({ timed }) => timed);
+  counter('calls_total', 'Hook calls; the transform of a stream is called once per chunk.', ({ calls }) => calls);
+  counter('failures_total', 'Failed hook calls, without rejections.', ({ failures }) => failures);
+  counter('skipped_total', 'Calls that skipped a hook because it timed out repeatedly.', (each) => each.skipped);
+  counter('seconds_sum', 'Duration of asynchronous hooks.', ({ timedMs }) => timedMs / 1000);
+  counter('seconds_count', 'Calls of asynchronous hooks.', ({ timed }) => timed);
   return (next) => {
     gateway = next;
   };
@@ -279,13 +287,13 @@ const STORE_SECONDS: readonly number[] = Object.freeze([
 function measureStore(registry: Registry): StoreWatcher {
   const seconds = new Buckets({
     name: 'tollgate_store_duration_seconds',
-    help: 'Operations of the store.',
+    help: 'Store operations.',
     bounds: STORE_SECONDS,
     registry,
   });
   const failures = new Counter({
     name: 'tollgate_store_failures_total',
-    help: 'Operations of the store that it did not do.',
+    help: 'Failed store operations.',
     labelNames: ['operation'],
     registers: [registry],
   });
@@ -312,12 +320,12 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      path: { type: 'string', pattern: '^/[\\w/-]{1,64}$', default: '/metrics', description: 'Where the metrics are.' },
+      path: { type: 'string', pattern: '^/[\\w/-]{1,64}$', default: '/metrics', description: 'Path of the metrics.' },
       auth: {
         enum: ['admin', 'none'],
         default: 'admin',
         description:
-          'Who may read them: `admin` takes keys, tokens and sessions with the scope `metrics:read`; `none` lets everybody who reaches the gateway.',
+          'Access: `admin` requires a key, token or session with the scope `metrics:read`; `none` allows everyone who can reach the gateway.',
       },
     },
   },
@@ -335,10 +343,12 @@ export default definePlugin({
     api.operators.watchStore(kept.watchStore);
     api.onReady(() => {
       targets.watch({
-        ...{ read: () => api.models.routing(), isListed, aliases: api.models.aliases() },
+        read: () => api.models.routing(),
+        isListed,
+        aliases: api.models.aliases(),
         endings: () => endingTargets(api),
       });
-      kept.showFigures(api.operators.figures());
+      kept.showFigures(api.operators.gauges());
       kept.showHooks(api.operators.gateway);
     });
     api.hook('finish', finish);
@@ -355,7 +365,7 @@ export default definePlugin({
         ? { auth: 'none' as const }
         : { auth: ['key', 'token'] as const, role: 'admin' as const, scope: 'metrics:read' }),
       isProbe: true,
-      responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
+      responses: { 200: { description: 'Metrics in Prometheus text format.', contentType: 'text/plain' } },
       async handler(ctx) {
         kept.showCertificate(ctx.req.socket);
         const ofWorkers = await gather();
@@ -371,7 +381,7 @@ function createMetrics(version: string) {
   const ours = new Registry();
   new Gauge({
     name: 'tollgate_build_info',
-    help: 'The version that runs.',
+    help: 'Running version.',
     labelNames: ['version'],
     registers: [ours],
   }).set({ version }, 1);
@@ -380,7 +390,7 @@ function createMetrics(version: string) {
     countRequest: countRequests(ours),
     countCall: countCalls(ours),
     targets: countTargets(ours),
-    showFigures: showFigures(ours),
+    showFigures: showGauges(ours),
     showHooks: showHooks(ours),
     watchStore: measureStore(ours),
     showCertificate: showCertificate(ours),
@@ -391,8 +401,9 @@ function createMetrics(version: string) {
 function showCertificate(registry: Registry): (socket: object) => void {
   const end = new Gauge({
     name: 'tollgate_tls_certificate_end_timestamp_seconds',
-    help: 'When the certificate ends that the gateway shows.',
-    ...{ registers: [registry], aggregator: 'max' as const },
+    help: 'Expiry of the gateway’s TLS certificate.',
+    registers: [registry],
+    aggregator: 'max' as const,
   });
   end.remove();
   return (socket) => {

@@ -52,7 +52,7 @@ export function countCalls(
       if (key !== undefined) metrics.keyAttempts.inc({ provider: name, key, failure });
     }
     if (outcome.dropped) countDropped(provider, 'request', outcome.dropped);
-    if (outcome.leftOut) countDropped(provider, 'response', outcome.leftOut);
+    if (outcome.omitted) countDropped(provider, 'response', outcome.omitted);
     if (outcome.unmappedFinish !== undefined) {
       const reason = reasonLabel(outcome.unmappedFinish, () => (isWord(outcome.unmappedFinish) ? 'worked' : 'unknown'));
       metrics.unmappedFinishes.inc({ provider, model, reason });
@@ -99,7 +99,7 @@ function kindOfField(field: string, part: 'request' | 'response'): 'listed' | 'w
 
 const VERDICTS = [
   'tollgate_plugin_verdicts_total',
-  'Calls that a hook of a plugin changed, refused, answered, routed or failed, or would have where it only logs.',
+  'Calls by hook and action: changed, refused, answered, routed or failed; in log mode, what it would have done.',
   ['plugin', 'hook', 'action'],
 ] as const;
 
@@ -211,55 +211,48 @@ function createMetrics(registry: Registry, counts: CallCounts) {
   return {
     calls: counter('tollgate_calls_total', 'Model calls.', CALL_LABELS, counts.takeCalls),
     verdicts: counter(...VERDICTS),
-    seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.'),
+    seconds: histogram('tollgate_call_duration_seconds', 'Duration of model calls, to the last byte.'),
     firstByteSeconds: histogram(
       'tollgate_time_to_first_byte_seconds',
-      'From the request to the provider’s first byte.',
+      'Time from the request to the provider’s first byte.',
     ),
     firstTokenSeconds: histogram(
       'tollgate_time_to_first_token_seconds',
-      'Streams, from the request to the first content.',
+      'Time from the request to the first content of a stream.',
       TOKEN_SECONDS.first,
     ),
     betweenTokensSeconds: histogram(
       'tollgate_time_between_tokens_seconds',
-      'Streams, the mean time from one token to the next.',
+      'Mean time between tokens of a stream.',
       TOKEN_SECONDS.next,
     ),
-    overheadSeconds: histogram(
-      'tollgate_overhead_seconds',
-      'What the gateway itself took of a call.',
-      OVERHEAD_SECONDS,
-    ),
+    overheadSeconds: histogram('tollgate_overhead_seconds', 'Time that the gateway adds to a call.', OVERHEAD_SECONDS),
     attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider'], counts.takeAttempts),
     keyAttempts: counter(
       'tollgate_provider_key_attempts_total',
-      'Requests to providers with several keys, by the name of the key and the class of the failure, `none` where there was none.',
+      'Requests to providers with several keys, by key name and class of failure (`none` for success).',
       ['provider', 'key', 'failure'],
     ),
     tokens: counter('tollgate_tokens_total', 'Tokens, by type.', ['provider', 'model', 'type'], counts.takeTokens),
     cost: counter(
       'tollgate_cost_usd_total',
-      'Cost in US dollars by the price table.',
+      'Cost in US dollars, by the price table.',
       ['provider', 'model'],
       counts.takeCost,
     ),
-    cacheHits: counter('tollgate_cache_hits_total', 'Calls that got a kept response.', ['provider', 'model']),
-    saved: counter('tollgate_cache_saved_usd_total', 'US dollars that kept responses have saved.', [
-      'provider',
-      'model',
-    ]),
+    cacheHits: counter('tollgate_cache_hits_total', 'Calls with a cached response.', ['provider', 'model']),
+    saved: counter('tollgate_cache_saved_usd_total', 'US dollars saved by cached responses.', ['provider', 'model']),
     dropped: counter(
       'tollgate_dropped_fields_total',
-      'Fields of requests that a provider was not sent, and parts of responses that the caller’s format cannot say.',
+      'Request fields that were not sent to the provider, and response parts that the caller’s format cannot express.',
       ['provider', 'part', 'field'],
     ),
     unmappedFinishes: counter(
       'tollgate_unmapped_finish_reasons_total',
-      'Answers kept as incomplete because no finish reason stands for the stop reason of their vendor.',
+      'Responses accepted as incomplete because their vendor’s stop reason is unknown.',
       ['provider', 'model', 'reason'],
     ),
-    unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose cost is not known.', ['provider', 'model']),
+    unpriced: counter('tollgate_unpriced_calls_total', 'Calls with unknown cost.', ['provider', 'model']),
   };
 }
 
@@ -272,7 +265,7 @@ export function countRequests(registry: Registry): Middleware {
   let running = 0;
   new Gauge({
     name: 'tollgate_inflight_requests',
-    help: 'Requests being worked on.',
+    help: 'Requests in flight.',
     registers,
     collect() {
       this.set(running);
@@ -293,7 +286,7 @@ export function countRequests(registry: Registry): Middleware {
   });
   const seconds = new Buckets({
     name: 'tollgate_http_request_duration_seconds',
-    help: 'HTTP requests, to the last byte.',
+    help: 'Duration of HTTP requests, to the last byte.',
     bounds: SECONDS,
     registry,
   });
@@ -340,8 +333,8 @@ const MAX_LISTED = 1000;
 const MAX_OTHERS = 100;
 
 /**
- * Returns the first names of a label unchanged, and `_other` for the rest. Listed names have a separate quota. So
- * made-up names cannot displace them, even if a provider responds to those.
+ * Returns the first names of a label unchanged, and `_other` for the rest. Listed names have a separate quota,
+ * so that made-up names cannot displace them, even if a provider responds to those.
  */
 export function boundedLabel(): (value: string, kindOf: () => 'listed' | 'worked' | 'unknown') => string {
   const listed = new Set<string>();

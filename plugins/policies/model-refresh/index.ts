@@ -6,6 +6,7 @@ import {
   definePlugin,
   GatewayError,
   isLoopback,
+  type ModelTable,
   nearest,
   OptionError,
   type PluginApi,
@@ -16,14 +17,19 @@ import {
   type Route,
 } from '../../../contract/index.ts';
 import { describeAge, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../kit/index.ts';
-import { type Change, keptAt, type Plan, planList, planTable, reasonOf, useKept } from './updates.ts';
+import { type Change, type Plan, planList, planTable, reasonOf, storedAt, useStored } from './updates.ts';
 
 /** Longer timers overflow and fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Published table: the newest edition in this format, which is the major version of the package. */
+const PUBLISHED_TABLE = 'https://cdn.jsdelivr.net/npm/tollgate-models@1/models.json';
+
 /** Parsed options. */
 interface Options {
-  readonly table?: string | undefined;
+  readonly table: string;
+  /** True if the operator named no table. */
+  readonly isDefaultTable: boolean;
   readonly everyMs?: number | undefined;
   readonly acceptDearer: boolean;
 }
@@ -37,6 +43,7 @@ export default definePlugin({
   kind: 'policy',
   apiVersion: 1,
   permissions: ['operators'],
+  hosts: [new URL(PUBLISHED_TABLE).host],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -45,7 +52,7 @@ export default definePlugin({
         type: 'string',
         format: 'url',
         description:
-          'URL (https) of a newer `config/models.json`. Its rows replace those of the package; the configuration overrides both.',
+          'URL (https) of a newer `config/models.json`. Its rows replace those of the package; the configuration overrides both. Default: the npm package `tollgate-models`, by jsDelivr.',
       },
       refresh: {
         type: 'string',
@@ -67,9 +74,9 @@ export default definePlugin({
     api.command(modelsCommand(api, options));
     api.route(modelsRoute(api));
     api.onReady(async () => {
-      await useKept(api).catch((error: unknown) => warn(api, 'the stored updates of models', error));
-      const { table, everyMs } = options;
-      if (table !== undefined && everyMs !== undefined) keepUp(api, options, undefined, everyMs);
+      await useStored(api).catch((error: unknown) => warn(api, 'the stored updates of models', error));
+      const { everyMs } = options;
+      if (everyMs !== undefined) keepUp(api, options, undefined, everyMs);
       for (const [name, provider] of api.models.offers('chat'))
         if (canListModels(provider) && provider.refreshModelsMs !== undefined)
           keepUp(api, options, name, provider.refreshModelsMs);
@@ -82,10 +89,9 @@ function readOptions(config: Readonly<Record<string, unknown>>): Options {
   const url = typeof table === 'string' ? new URL(table) : undefined;
   if (url && url.protocol !== 'https:' && !isLoopback(url.hostname))
     throw new OptionError('/table', 'is not an https URL', 'Use https, since prices determine charges.');
-  if (refresh !== undefined && url === undefined)
-    throw new OptionError('/refresh', 'has no effect without `table`', 'Set `table` too.');
   return {
-    table: url?.href,
+    table: url?.href ?? PUBLISHED_TABLE,
+    isDefaultTable: url === undefined,
     everyMs: typeof refresh === 'string' ? parseDuration(refresh) : undefined,
     acceptDearer: acceptDearer === true,
   };
@@ -118,11 +124,11 @@ async function refreshOne(
 ): Promise<void> {
   try {
     // Another worker may have fetched it.
-    const inUse = await useKept(api);
-    if (Date.now() - ((await keptAt(api, provider)) ?? 0) < everyMs) return;
-    const plan = await (provider === undefined ? planTable(api, table ?? '', inUse) : planList(api, provider));
+    const inUse = await useStored(api);
+    if (Date.now() - ((await storedAt(api, provider)) ?? 0) < everyMs) return;
+    const plan = await (provider === undefined ? planTable(api, table, inUse) : planList(api, provider));
     await plan.take(acceptDearer);
-    await useKept(api);
+    await useStored(api);
     const dearer = acceptDearer ? [] : dearerIn(plan);
     const facts = { source: plan.source, differences: plan.changes.length };
     if (dearer.length === 0) api.log.info(facts, 'fetched updates of models');
@@ -182,7 +188,10 @@ const MODEL = {
  */
 function modelsRoute(api: PluginApi): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/catalog', scope: 'models:read' },
+    ...FOR_OPERATORS,
+    method: 'GET',
+    path: '/api/core/admin/catalog',
+    scope: 'models:read',
     summary: 'List models and aliases with availability, context windows and prices',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
     responses: { 200: { description: 'Aliases, then models by provider.', schema: listOf(MODEL) } },
@@ -197,14 +206,22 @@ function modelsRoute(api: PluginApi): Route {
         return { is_callable: isConfigured && problem?.stops !== true, problem: problem?.text ?? null };
       };
       const aliases = api.models.aliases().map(([id, targets]) => ({
-        ...{ id, provider: null, targets },
+        id,
+        provider: null,
+        targets,
         ...describeState(id, targets.some(canCall)),
-        ...{ context_window: null, max_output: null, price: null },
-        ...{ input_modalities: null, output_modalities: null, shutdown: null },
+        context_window: null,
+        max_output: null,
+        price: null,
+        input_modalities: null,
+        output_modalities: null,
+        shutdown: null,
       }));
       const models = catalog.providers().flatMap((provider) =>
         modelsOf(api, provider).map(({ id, ...facts }) => ({
-          ...{ id, provider, targets: null },
+          id,
+          provider,
+          targets: null,
           ...describeState(id, catalog.isConfigured(provider)),
           ...facts,
         })),
@@ -246,9 +263,9 @@ function modelsCommand(api: PluginApi, options: Options): Command {
     options: [ofOne],
     async run({ options: { provider }, io }) {
       const names = providersOf(api, provider);
-      const table = await useKept(api);
+      const table = await useStored(api);
       showModels(api, names, provider === undefined, io);
-      io.note(`The table of models is version ${table.version} of ${describeAge(table.date)}.`);
+      io.note(`The table of models is version ${table.version} of ${describeAge(table.date)}. ${countChecks(table)}`);
     },
     subcommands: [
       {
@@ -268,6 +285,14 @@ function modelsCommand(api: PluginApi, options: Options): Command {
   };
 }
 
+/** States how many prices two sources confirm. */
+function countChecks({ vendors }: ModelTable): string {
+  const rows = Object.values(vendors).flatMap((models) => (typeof models === 'string' ? [] : Object.values(models)));
+  const priced = rows.filter(({ price }) => price !== undefined);
+  const countOf = (check: string): number => priced.filter(({ priceCheck }) => priceCheck === check).length;
+  return `Of ${priced.length} prices ${countOf('one source')} have one source, and sources differ on ${countOf('sources differ')}.`;
+}
+
 /** Providers selected for a command. */
 function providersOf({ models: { catalog } }: PluginApi, wanted: unknown): readonly string[] {
   if (typeof wanted !== 'string') return catalog.providers();
@@ -278,10 +303,13 @@ function providersOf({ models: { catalog } }: PluginApi, wanted: unknown): reado
   throw new GatewayError('unsupported_provider', `provider "${wanted}" not found in the configuration\n${hint}`);
 }
 
+/** Name of the table among the sources. */
+const TABLE = 'the table of models';
+
 /** Exit codes of `--check` if data differs, and of an update if a source failed. */
 const EXIT = Object.freeze({ differs: 4, failed: 69 });
 
-async function updateModels(api: PluginApi, { table }: Options, input: CommandInput): Promise<number> {
+async function updateModels(api: PluginApi, { table, isDefaultTable }: Options, input: CommandInput): Promise<number> {
   const { options, io, actor } = input;
   const isCheck = options['check'] === true;
   const acceptDearer = options['acceptDearer'] === true;
@@ -291,12 +319,10 @@ async function updateModels(api: PluginApi, { table }: Options, input: CommandIn
       'updates would be lost when this command ends, since the store is memory:\nConfigure a persistent store, or use --check.',
     );
   const names = providersOf(api, options['provider']);
-  const inUse = await useKept(api);
+  const inUse = await useStored(api);
   const offers = api.models.offers('chat');
   const sources: readonly (readonly [string, () => Promise<Plan>])[] = [
-    ...(table !== undefined && options['provider'] === undefined
-      ? [['the table of models', () => planTable(api, table, inUse)] as const]
-      : []),
+    ...(options['provider'] === undefined ? [[TABLE, () => planTable(api, table, inUse)] as const] : []),
     ...names.flatMap((name) => {
       const provider = offers.get(name);
       return provider && canListModels(provider) ? [[`the list of ${name}`, () => planList(api, name)] as const] : [];
@@ -305,9 +331,13 @@ async function updateModels(api: PluginApi, { table }: Options, input: CommandIn
   if (sources.length === 0)
     throw new GatewayError(
       'invalid_request',
-      'no source of updates: no provider with a model list has a key, and no table is configured\nSet a key, or policies.model-refresh.table.',
+      'no source of updates: this provider has no model list, or needs a key for it\nSet its key, or update without --provider.',
     );
-  const { plans, failed } = await planAll(sources, io);
+  const all = await planAll(sources, io);
+  const { plans } = all;
+  // Without a network the table of the package stays in use: the published one is a default.
+  const failed = all.failed.filter(({ source }) => !(isDefaultTable && source === TABLE));
+  if (failed.length < all.failed.length) io.note(`The table of ${describeAge(inUse.date)} stays in use.`);
   if (!isCheck) for (const plan of plans) await takeOver(api, plan, acceptDearer, actor);
   showChanges(plans, failed, { isCheck, acceptDearer }, io);
   if (failed.length > 0) return EXIT.failed;

@@ -31,12 +31,12 @@ export interface Plan {
 }
 
 /** Stored data, by source. */
-interface KeptTable {
+interface StoredTable {
   readonly table: ModelTable;
   /** Unix milliseconds. */
   readonly at: number;
 }
-interface KeptList {
+interface StoredList {
   readonly models: readonly ModelInfo[];
   readonly at: number;
 }
@@ -44,14 +44,17 @@ interface KeptList {
 type UpdateApi = Pick<PluginApi, 'models' | 'http' | 'keyv' | 'operators'>;
 
 const TABLE = 'table';
-const tables = (api: UpdateApi) => api.keyv<KeptTable>('tables');
-const lists = (api: UpdateApi) => api.keyv<KeptList>('models');
+const tables = (api: UpdateApi) => api.keyv<StoredTable>('tables');
+const lists = (api: UpdateApi) => api.keyv<StoredList>('models');
 
 /** Activates stored data that is newer than the shipped table; returns the active table. */
-export async function useKept(api: UpdateApi, shipped: ModelTable = api.models.tables.shipped()): Promise<ModelTable> {
-  const kept = await tables(api).get(TABLE);
-  const isNewer = kept !== undefined && (kept.table.version ?? 0) > (shipped.version ?? 0);
-  const table = isNewer ? kept.table : shipped;
+export async function useStored(
+  api: UpdateApi,
+  shipped: ModelTable = api.models.tables.shipped(),
+): Promise<ModelTable> {
+  const stored = await tables(api).get(TABLE);
+  const isNewer = stored !== undefined && (stored.table.version ?? 0) > (shipped.version ?? 0);
+  const table = isNewer ? stored.table : shipped;
   if (isNewer) api.operators.useModelTable(table);
   const names = api.models.catalog.providers();
   const found = await Promise.all(names.map((name) => lists(api).get(name)));
@@ -66,7 +69,7 @@ export async function useKept(api: UpdateApi, shipped: ModelTable = api.models.t
 }
 
 /** Time of a source's last update, in Unix milliseconds; undefined for never. */
-export async function keptAt(api: UpdateApi, provider?: string): Promise<number | undefined> {
+export async function storedAt(api: UpdateApi, provider?: string): Promise<number | undefined> {
   return (await (provider === undefined ? tables(api).get(TABLE) : lists(api).get(provider)))?.at;
 }
 
@@ -195,6 +198,8 @@ function compare(model: string, before: object, after: object, dearer: boolean):
   });
 }
 
+const ORIGIN = ['id', 'source', 'priceSource', 'priceCheck'];
+
 /** Flattens facts to texts by path; their origin is ignored. */
 function flatten(value: unknown, path = ''): ReadonlyMap<string, string> {
   if (Array.isArray(value) && value.every((each) => typeof each !== 'object'))
@@ -202,7 +207,7 @@ function flatten(value: unknown, path = ''): ReadonlyMap<string, string> {
   if (typeof value !== 'object' || value === null) return new Map([[path, String(value)]]);
   return new Map(
     Object.entries(value)
-      .filter(([key, each]) => each !== undefined && (path !== '' || (key !== 'source' && key !== 'id')))
+      .filter(([key, each]) => each !== undefined && (path !== '' || !ORIGIN.includes(key)))
       .flatMap(([key, each]) => [...flatten(each, path === '' ? key : `${path}.${key}`)]),
   );
 }

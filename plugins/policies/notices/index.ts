@@ -273,7 +273,9 @@ function prepare(
   const isOfKey = typeof facts['key'] === 'string';
   const clean = (value: string): string => printable(isOfKey ? value : redact(value), MAX_TEXT);
   return {
-    ...{ type, id: randomUUID(), created_at: new Date().toISOString() },
+    type,
+    id: randomUUID(),
+    created_at: new Date().toISOString(),
     text: clean(text),
     facts: Object.fromEntries(Object.entries(facts).map(([name, value]) => [name, value && clean(value)])),
   };
@@ -281,7 +283,13 @@ function prepare(
 
 /** Body of a notice in each format. */
 const FORMS: { readonly [Format in NonNullable<Receiver['format']>]: (sent: Sent) => object } = Object.freeze({
-  json: ({ facts, id, created_at, type, text }: Sent) => ({ ...{ id, created_at, type, text }, ...facts }),
+  json: ({ facts, id, created_at, type, text }: Sent) => ({
+    id,
+    created_at,
+    type,
+    text,
+    ...facts,
+  }),
   // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks/: notifications show `text`; a section
   // has up to ten fields of 2,000 characters.
   slack: (sent: Sent) => ({

@@ -35,22 +35,29 @@ export async function sendMail(
   const { createTransport } = await import('nodemailer');
   const needsTls = !isLocal || ca !== undefined;
   const transport = createTransport({
-    ...{ host, port, secure: port === TLS_PORT, requireTLS: needsTls, ignoreTLS: !needsTls },
+    host,
+    port,
+    secure: port === TLS_PORT,
+    requireTLS: needsTls,
+    ignoreTLS: !needsTls,
     ...(user !== undefined && password !== undefined && { auth: { user, pass: password } }),
     tls: { minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) },
-    ...{
-      connectionTimeout: TIMEOUT_MS,
-      greetingTimeout: TIMEOUT_MS,
-      socketTimeout: TIMEOUT_MS,
-      dnsTimeout: TIMEOUT_MS,
-    },
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    dnsTimeout: TIMEOUT_MS,
     // Text is never read as a file or URL.
-    ...{ disableFileAccess: true, disableUrlAccess: true },
+    disableFileAccess: true,
+    disableUrlAccess: true,
   });
   try {
     const { from, to, subject, text, id } = mail;
     const { rejected, response } = await transport.sendMail({
-      ...{ from, to, subject, text, messageId: `<${id}@tollgate>` },
+      from,
+      to,
+      subject,
+      text,
+      messageId: `<${id}@tollgate>`,
       // Suppresses automatic replies (RFC 3834).
       headers: { 'auto-submitted': 'auto-generated' },
     });

@@ -142,12 +142,15 @@ function openedNotice(reports: readonly TargetReport[], now: number): OperatorNo
     type: 'target.opened',
     text: `${subject} unhealthy: ${WHY[cause] ?? cause}${error === undefined ? '' : ` (${error})`}`,
     facts: {
-      ...{ provider, targets: names.slice(0, MAX_NAMED).join(', ') + more, cause },
+      provider,
+      targets: names.slice(0, MAX_NAMED).join(', ') + more,
+      cause,
       error: error === undefined ? null : String(error),
       request_id: lastError?.requestId ?? null,
       until: openUntil === undefined ? null : new Date(openUntil).toISOString(),
     },
-    ...{ cause: `target.opened ${provider} ${names.join(' ')} ${now}`, rememberMs: MINUTE_MS },
+    cause: `target.opened ${provider} ${names.join(' ')} ${now}`,
+    rememberMs: MINUTE_MS,
   };
 }
 
@@ -158,7 +161,8 @@ function closedNotice(report: TargetReport, { since }: OpenTarget, now: number):
     type: 'target.closed',
     text: `Target ${name} is healthy again after ${minutes === 1 ? 'a minute or less' : `${minutes} minutes`}`,
     facts: { provider: report.provider, targets: name, since: new Date(since).toISOString() },
-    ...{ cause: `target.closed ${name} ${now}`, rememberMs: MINUTE_MS },
+    cause: `target.closed ${name} ${now}`,
+    rememberMs: MINUTE_MS,
   };
 }
 
@@ -176,7 +180,8 @@ function watchReloads({ operators: { gateway }, keep }: PluginApi, { tell }: Wat
       type: 'reload.refused',
       text: 'The configuration was not reloaded; the previous one stays active',
       facts: { problem },
-      ...{ cause: `reload.refused ${problem}`, rememberMs: RELOAD_MS },
+      cause: `reload.refused ${problem}`,
+      rememberMs: RELOAD_MS,
     });
   };
 }
@@ -198,7 +203,8 @@ async function tellEndings(api: PluginApi, { tell }: WatchOptions): Promise<void
       type: 'model.ends',
       text: `The vendor of ${name} ${what} this model on ${day}. Use another model`,
       facts: { target: name, shutdown: day },
-      ...{ cause: `model.ends ${name} ${day} ${days}`, rememberMs: MODEL_REMEMBER_MS },
+      cause: `model.ends ${name} ${day} ${days}`,
+      rememberMs: MODEL_REMEMBER_MS,
     });
   }
 }
@@ -271,9 +277,14 @@ async function tellSpend({ books: { ledger } }: PluginApi, options: WatchOptions
     type: 'spend.unusual',
     text: `Spend today is ${usd(spent)} USD so far; the maximum in the same hours of this weekday was ${usd(most)} USD`,
     facts: {
-      ...{ spent_usd: usd(spent), most_before_usd: usd(most), weeks_compared: String(weeks), timezone },
-      ...{ from: new Date(from).toISOString(), to: new Date(to).toISOString() },
+      spent_usd: usd(spent),
+      most_before_usd: usd(most),
+      weeks_compared: String(weeks),
+      timezone,
+      from: new Date(from).toISOString(),
+      to: new Date(to).toISOString(),
     },
-    ...{ cause: `spend.unusual ${from}`, rememberMs: 2 * DAY_MS },
+    cause: `spend.unusual ${from}`,
+    rememberMs: 2 * DAY_MS,
   });
 }

@@ -41,7 +41,10 @@ export function relayRoutes(
     try {
       const http = await api.http();
       const { statusCode } = await http.post(`${base}${path}`, {
-        ...{ body: await pack(body), throwHttpErrors: false, retry: { limit: 0 }, timeout: { request: timeoutMs } },
+        body: await pack(body),
+        throwHttpErrors: false,
+        retry: { limit: 0 },
+        timeout: { request: timeoutMs },
         headers: { ...headers, 'content-type': type, 'content-encoding': 'gzip' },
       });
       if (statusCode === 429 || statusCode >= 500) throw away();
@@ -57,7 +60,9 @@ export function relayRoutes(
     }
   };
   return Object.entries(SIGNALS).map(([path, list]) => ({
-    ...{ method: 'POST', path, auth: ['key'] },
+    method: 'POST',
+    path,
+    auth: ['key'],
     summary: `Send telemetry of a caller’s program (OTLP/HTTP, ${path.slice(4)})`,
     description:
       'Accepts protobuf or JSON of at most 4 MiB, optionally gzip-compressed. Forwards it to the gateway’s collector with the user as `user.id` of each resource.',
@@ -81,7 +86,8 @@ export function relayRoutes(
 
 function away(cause?: unknown): GatewayError {
   return new GatewayError('overloaded', 'The collector of this gateway is unavailable. Try again later.', {
-    ...{ retryAfterMs: RETRY_MS, cause },
+    retryAfterMs: RETRY_MS,
+    cause,
   });
 }
 

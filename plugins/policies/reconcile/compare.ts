@@ -66,8 +66,17 @@ interface Sums {
 }
 
 const noSums = (): Sums => ({
-  ...{ calls: 0, units: {}, usd: {}, total: 0, unpriced: {}, tiers: {}, owners: {} },
-  ...{ held: 0, heldCharged: 0, heldUsd: 0, estimated: 0 },
+  calls: 0,
+  units: {},
+  usd: {},
+  total: 0,
+  unpriced: {},
+  tiers: {},
+  owners: {},
+  held: 0,
+  heldCharged: 0,
+  heldUsd: 0,
+  estimated: 0,
 });
 
 /** Sums by day and model. */
@@ -118,7 +127,7 @@ async function readRecords(
         if (call.countedAt < from || call.countedAt >= to) continue;
         seen += 1;
         if (call.operation === 'speech') skipped += 1;
-        else noteCall(book, call, isCoarse);
+        else recordCall(book, call, isCoarse);
       }
       after = page.next;
       if (after === undefined) break;
@@ -135,7 +144,7 @@ async function readRecords(
  * Adds a call that a vendor bills to the operator. Skips refused calls, cached responses, and calls paid by the
  * caller's own subscription.
  */
-function noteCall(book: Book, call: CallRow, isCoarse: boolean): void {
+function recordCall(book: Book, call: CallRow, isCoarse: boolean): void {
   const { countedAt, model, units, costParts = [], cost, priced, outcome, estimated, saved } = call;
   const isExpired = outcome === 'expired';
   if (saved !== undefined || (Object.keys(units).length === 0 && !isExpired)) return;
@@ -172,7 +181,7 @@ function readVendor({ counted, charged }: VendorBill, ours: Book): Book {
     return !named.has(model) && named.has(plain) ? plain : model;
   };
   const book: Book = new Map();
-  for (const row of counted) noteCounted(sumsAt(book, row.day, nameOf(row.model)), row);
+  for (const row of counted) recordCounted(sumsAt(book, row.day, nameOf(row.model)), row);
   for (const { day, model, unit, usd } of charged) {
     const shares = model === '' && unit !== undefined ? sharesOf(counted, day, unit) : [];
     const all: readonly (readonly [string, number])[] = shares.length > 0 ? shares : [[model, 1]];
@@ -185,7 +194,7 @@ function readVendor({ counted, charged }: VendorBill, ours: Book): Book {
   return book;
 }
 
-function noteCounted(sums: Sums, { owner, tier, calls, units }: Counted): void {
+function recordCounted(sums: Sums, { owner, tier, calls, units }: Counted): void {
   sums.owners[owner] ??= noSums();
   for (const each of [sums, sums.owners[owner]]) {
     each.calls = calls === undefined || each.calls === undefined ? undefined : each.calls + calls;
@@ -211,7 +220,9 @@ function explain(here: Sums, vendor: Sums, isCoarse: boolean): readonly Explanat
   const found: Explanation[] = [];
   if (here.held > 0)
     found.push({
-      ...{ cause: 'unknown_cost', here: here.held, usd: 0 - here.heldUsd },
+      cause: 'unknown_cost',
+      here: here.held,
+      usd: 0 - here.heldUsd,
       text: `${plural(here.held, 'call')} without a known cost here, charged ${round(here.heldCharged)} USD`,
     });
   const { quantities, unpriced, prices } = explainUnits(here, vendor, isCoarse);
@@ -277,7 +288,11 @@ function explainUnits(here: Sums, vendor: Sums, isCoarse: boolean): ByUnit {
     const more = own === undefined ? 0 : priced * (price - own);
     if (own !== undefined && Math.abs(more) > LEAST_USD)
       prices.push({
-        ...{ cause: 'price', unit, here: own, vendor: price, usd: more },
+        cause: 'price',
+        unit,
+        here: own,
+        vendor: price,
+        usd: more,
         text: `the price of ${unit}: ${priceText(unit, own)} here, ${priceText(unit, price)} at the vendor`,
       });
   }

@@ -166,14 +166,22 @@ function show({ rows, notes }: Comparison, { vendor, days, bound, isAll }: Shown
   const isWithin = differing <= allowed + LEAST_USD;
   const shown = isAll ? rows : rows.filter(({ explanations }) => explanations.length > 0);
   const value = {
-    ...{ object: 'list', provider: vendor, currency: 'USD' },
-    ...{ from: new Date(days.from).toISOString(), to: new Date(days.to).toISOString() },
+    object: 'list',
+    provider: vendor,
+    currency: 'USD',
+    from: new Date(days.from).toISOString(),
+    to: new Date(days.to).toISOString(),
     data: shown.map(tellRow),
     totals: {
-      ...{ ledger_usd: usd(here), vendor_usd: usd(charged), difference_usd: usd(charged - here) },
-      ...{ sum_of_differences_usd: usd(differing), unexplained_usd: usd(unexplained(rows)) },
+      ledger_usd: usd(here),
+      vendor_usd: usd(charged),
+      difference_usd: usd(charged - here),
+      sum_of_differences_usd: usd(differing),
+      unexplained_usd: usd(unexplained(rows)),
     },
-    ...{ tolerance_usd: usd(allowed), is_within_tolerance: isWithin, notes },
+    tolerance_usd: usd(allowed),
+    is_within_tolerance: isWithin,
+    notes,
   };
   io.result(value, [table(shown, [here, charged], io), verdict(isWithin, differing, allowed)].join('\n'));
   for (const note of notes) io.note(note);
@@ -193,7 +201,11 @@ function verdict(isWithin: boolean, differing: number, allowed: number): string 
 function tellRow({ day, model, here, vendor, owners, explanations }: Row) {
   const side = ({ calls, units, usd: amount }: Row['here']) => ({ calls: calls ?? null, units, usd: usd(amount) });
   return {
-    ...{ day, model, ledger: side(here), vendor: side(vendor), difference_usd: usd(vendor.usd - here.usd) },
+    day,
+    model,
+    ledger: side(here),
+    vendor: side(vendor),
+    difference_usd: usd(vendor.usd - here.usd),
     owners: owners.map(({ name, calls, units }) => ({ name, calls: calls ?? null, units })),
     explanations: explanations.map(({ usd: amount, ...each }) => ({ ...each, usd: usd(amount) })),
   };

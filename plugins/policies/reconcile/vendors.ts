@@ -206,8 +206,12 @@ async function readOpenAi(get: Get, { projects, keys }: VendorAccess, { from, to
         const { batch, service_tier: tier, project_id: project, api_key_id: key, model } = row;
         const calls = kind === 'web_search_calls' ? 0 : count(row, 'num_model_requests');
         collect(counted, {
-          ...{ day: dayOf(Number(start) * 1000), model: text(model), owner: ownerOf(project, key), calls },
-          ...{ tier: batch === true ? 'batch' : tierName(text(tier)), units: quantities(unitsOf(row)) },
+          day: dayOf(Number(start) * 1000),
+          model: text(model),
+          owner: ownerOf(project, key),
+          calls,
+          tier: batch === true ? 'batch' : tierName(text(tier)),
+          units: quantities(unitsOf(row)),
         });
       }
   };
@@ -236,10 +240,14 @@ function openAiUnits(row: JsonObject): Quantities {
   const long = count(row, 'input_cache_write_12h_tokens');
   const uncached = count(row, 'input_tokens') - cached - written - long;
   return {
-    ...{ input_tokens: uncached - audio, cached_tokens: cached - cachedAudio },
-    ...{ cache_write_tokens: written, cache_write_12h_tokens: long },
-    ...{ audio_input_tokens: audio, cached_audio_tokens: cachedAudio },
-    ...{ audio_output_tokens: audioOut, image_output_tokens: imageOut },
+    input_tokens: uncached - audio,
+    cached_tokens: cached - cachedAudio,
+    cache_write_tokens: written,
+    cache_write_12h_tokens: long,
+    audio_input_tokens: audio,
+    cached_audio_tokens: cachedAudio,
+    audio_output_tokens: audioOut,
+    image_output_tokens: imageOut,
     output_tokens: count(row, 'output_tokens') - audioOut - imageOut,
   };
 }
@@ -289,7 +297,10 @@ async function readAnthropic(get: Get, { projects, keys }: VendorAccess, { from,
       const { workspace_id: workspace, api_key_id: key, model, service_tier: tier } = row;
       const written = readObject(row['cache_creation']);
       collect(counted, {
-        ...{ day: text(start).slice(0, 10), model: text(model), owner: ownerOf(workspace, key), calls: undefined },
+        day: text(start).slice(0, 10),
+        model: text(model),
+        owner: ownerOf(workspace, key),
+        calls: undefined,
         tier: tierName(text(tier)),
         units: quantities({
           input_tokens: count(row, 'uncached_input_tokens'),
@@ -315,7 +326,9 @@ async function readAnthropic(get: Get, { projects, keys }: VendorAccess, { from,
       const unit = ANTHROPIC_UNITS[text(token)] ?? (type === 'web_search' ? 'web_search_requests' : text(type));
       // Amounts are cents, as texts.
       collect(charged, {
-        ...{ day: text(start).slice(0, 10), model: text(model), unit: unit || undefined },
+        day: text(start).slice(0, 10),
+        model: text(model),
+        unit: unit || undefined,
         usd: amount(row['amount'], 'amount') / 100,
       });
     }
@@ -344,13 +357,11 @@ async function readOpenRouter(get: Get, { projects, keys }: VendorAccess, { from
         if (projects.length > 0 && !projects.includes(text(workspace))) continue;
         const day = dayOf(at);
         collect(counted, {
-          ...{
-            day,
-            model: text(model),
-            owner: ownerOf(workspace, key),
-            tier: 'default',
-            calls: count(row, 'requests'),
-          },
+          day,
+          model: text(model),
+          owner: ownerOf(workspace, key),
+          tier: 'default',
+          calls: count(row, 'requests'),
           units: quantities({
             prompt_tokens: count(row, 'prompt_tokens'),
             completion_tokens: count(row, 'completion_tokens'),

@@ -4,9 +4,10 @@ import {
   type CommandIo,
   type CostPart,
   formatUsd,
+  type Principal,
   type Schema,
 } from '../../../contract/index.ts';
-import { CALL_FIELDS, type CallFieldType, UNKNOWN_FACTS } from '../kit/index.ts';
+import { CALL_FIELDS, type CallFieldType, hasScope, UNKNOWN_FACTS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 
 /** Possible outcomes of a call. */
@@ -27,6 +28,27 @@ export function tellCall(call: CallRow): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     SHOWN.map(({ name, shown, type }) => [shown, showValue(type, name === free ? undefined : call[name])]),
   );
+}
+
+/** Shows calls to an operator. Error messages of vendors may quote prompts, so that they need the scope `bodies:read`. */
+export function showCallsTo(principal: Principal): (call: CallRow) => Readonly<Record<string, unknown>> {
+  return hasScope(principal, 'bodies:read') ? tellCall : (call) => tellCall(withoutVendorMessages(call));
+}
+
+/** An attempt without a status failed in the network, and its reason is the gateway's own. */
+function withoutVendorMessages(call: CallRow): CallRow {
+  if (!call.attempts.some(isVendorMessage)) return call;
+  const { errorMessage: _message, ...rest } = call;
+  const attempts = call.attempts.map((attempt) => {
+    if (!isVendorMessage(attempt)) return attempt;
+    const { reason: _reason, ...shown } = attempt;
+    return shown;
+  });
+  return { ...rest, attempts };
+}
+
+function isVendorMessage({ status, reason }: CallRow['attempts'][number]): boolean {
+  return status !== undefined && reason !== undefined;
 }
 
 /** True if nothing was charged because the cost is unknown, which must not be shown as zero. */
@@ -62,7 +84,8 @@ const ATTEMPT: Schema = {
     class: { type: 'string', description: 'Class of the failure; absent if there was none.' },
     reason: {
       type: 'string',
-      description: 'Error message of the provider or the network, without keys and addresses.',
+      description:
+        'Error message of the provider (needs the scope `bodies:read`) or the network, without keys and addresses.',
     },
     ms: { ...COUNT, description: 'Time to the response or the failure.' },
   },

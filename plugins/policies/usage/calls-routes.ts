@@ -1,8 +1,8 @@
 import {
   type CallPage,
-  createSseWriter,
   GatewayError,
   isGatewayError,
+  openEventStream,
   type PluginApi,
   type Route,
   type RouteContext,
@@ -10,7 +10,7 @@ import {
   toGatewayError,
 } from '../../../contract/index.ts';
 import { createTeamRoutes, hasScope, refuseOtherTag } from '../kit/index.ts';
-import { CALL, tellCall } from './call-shapes.ts';
+import { CALL, showCallsTo, tellCall } from './call-shapes.ts';
 import { listCalls, readCallsQuery } from './calls-query.ts';
 import { findCall } from './find-call.ts';
 import { eventId, type Followed, followCalls } from './follow-calls.ts';
@@ -64,6 +64,7 @@ function ownRoute(api: PluginApi, permission: string): Route {
       respond(
         ctx,
         await listCalls(api.books.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }),
+        tellCall,
       );
     },
   };
@@ -107,7 +108,7 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
     query: querySchema({}),
     responses: {
       200: {
-        description: 'The call; `bodies` is null if `calls.bodies` stored none or the scope `bodies:read` is missing.',
+        description: 'The call. `bodies` is null if `calls.bodies` stored none or the scope `bodies:read` is missing.',
         schema: CALL,
       },
     },
@@ -115,7 +116,8 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
       const id = ctx.params['id'] ?? '';
       ctx.set('cache-control', 'no-store');
       const bodies = hasScope(ctx.state.principal, 'bodies:read') ? await findBodies(id) : undefined;
-      ctx.body = { ...tellCall(await findCall(api.books.ledger, id)), bodies: bodies ?? null };
+      const show = showCallsTo(ctx.state.principal);
+      ctx.body = { ...show(await findCall(api.books.ledger, id)), bodies: bodies ?? null };
     },
   };
 }
@@ -124,7 +126,9 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
 export function registerTeamCalls(api: PluginApi): void {
   const route = createTeamRoutes(api);
   route({
-    ...{ method: 'GET', path: '/calls', summary: 'List the calls with the tag of your team, newest first' },
+    method: 'GET',
+    path: '/calls',
+    summary: 'List the calls with the tag of your team, newest first',
     query: querySchema({ ...LIST_WORDS, ...descriptions(FILTER_WORDS) }),
     responses: { 200: { description: 'Page of calls.', schema: LIST } },
     async handler(ctx, { tag }) {
@@ -134,21 +138,28 @@ export function registerTeamCalls(api: PluginApi): void {
     },
   });
   route({
-    ...{ method: 'GET', path: '/calls/:id', summary: 'Get a call with the tag of your team' },
+    method: 'GET',
+    path: '/calls/:id',
+    summary: 'Get a call with the tag of your team',
     query: querySchema({}),
     responses: { 200: { description: 'The call.', schema: CALL } },
     async handler(ctx, { tag }) {
       ctx.set('cache-control', 'no-store');
-      ctx.body = tellCall(await findCall(api.books.ledger, ctx.params['id'] ?? '', { tag }));
+      const show = showCallsTo(ctx.state.principal);
+      ctx.body = show(await findCall(api.books.ledger, ctx.params['id'] ?? '', { tag }));
     },
   });
 }
 
-function respond(ctx: Pick<RouteContext, 'set' | 'body'>, { calls, next }: CallPage): void {
+function respond(
+  ctx: Pick<RouteContext, 'set' | 'body' | 'state'>,
+  { calls, next }: CallPage,
+  show = showCallsTo(ctx.state.principal),
+): void {
   ctx.set('cache-control', 'no-store');
   ctx.body = {
     object: 'list',
-    data: calls.map(tellCall),
+    data: calls.map(show),
     has_more: next !== undefined,
     ...(next !== undefined && { next }),
   };
@@ -203,17 +214,16 @@ async function follow(
   options: Pick<Parameters<typeof followCalls>[1], 'filter' | 'recent' | 'lastId'>,
 ): Promise<void> {
   const signal = AbortSignal.any([ctx.state.signal, AbortSignal.timeout(LONGEST_MS)]);
+  const show = showCallsTo(ctx.state.principal);
   const looks = followCalls(ledger, { ...options, signal });
   // Before the first read an error has an HTTP status.
   const first = await looks.next();
-  ctx.status = 200;
-  ctx.respond = false;
-  const writer = createSseWriter(ctx.res, { signal: ctx.state.signal });
+  const writer = openEventStream(ctx);
   writer.start();
   try {
-    if (!first.done) writer.write(framesOf(first.value));
+    if (!first.done) writer.write(framesOf(first.value, show));
     for await (const look of looks) {
-      writer.write(framesOf(look));
+      writer.write(framesOf(look, show));
       await writer.drained();
       if (writer.closed) return;
     }
@@ -226,7 +236,7 @@ async function follow(
 }
 
 /** `: skipped` and an event report that the reader missed some calls, which the list has. */
-function framesOf({ calls, isCut }: Followed): string {
-  const frames = calls.map((call) => `id: ${eventId(call)}\nevent: call\ndata: ${JSON.stringify(tellCall(call))}\n\n`);
+function framesOf({ calls, isCut }: Followed, show: ReturnType<typeof showCallsTo>): string {
+  const frames = calls.map((call) => `id: ${eventId(call)}\nevent: call\ndata: ${JSON.stringify(show(call))}\n\n`);
   return (isCut ? 'event: skipped\ndata: {}\n\n' : '') + frames.join('');
 }

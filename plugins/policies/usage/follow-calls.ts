@@ -46,20 +46,20 @@ export async function* followCalls(
   ledger: Pick<Ledger, 'calls'>,
   { filter, recent = 0, lastId, signal, now = Date.now }: FollowOptions,
 ): AsyncGenerator<Followed, void, undefined> {
-  const told = new Map<string, number>();
+  const reported = new Map<string, number>();
   let mark = timeOfEvent(lastId) ?? now();
   const first = recent > 0 ? (await listCalls(ledger, { filter, limit: recent }, LOOK_MS)).calls : [];
   let look = await lookSince(ledger, filter, mark - OVERLAP_MS);
   const fresh = firstToTell(look.calls, recent > 0 ? first : undefined, lastId);
-  for (const { id, at } of look.calls) told.set(id, at);
+  for (const { id, at } of look.calls) reported.set(id, at);
   yield { calls: [...first.toReversed(), ...fresh], isCut: look.isCut && lastId !== undefined };
   while (await waitFor(pauseAfter(look.tookMs), signal)) {
-    for (const at of told.values()) mark = Math.max(mark, at);
-    for (const [id, at] of told) if (at < mark - OVERLAP_MS) told.delete(id);
+    for (const at of reported.values()) mark = Math.max(mark, at);
+    for (const [id, at] of reported) if (at < mark - OVERLAP_MS) reported.delete(id);
     look = await lookSince(ledger, filter, mark - OVERLAP_MS);
     const { isCut } = look;
-    const found = look.calls.filter(({ id }) => !told.has(id));
-    for (const { id, at } of found) told.set(id, at);
+    const found = look.calls.filter(({ id }) => !reported.has(id));
+    for (const { id, at } of found) reported.set(id, at);
     if (found.length > 0 || isCut) yield { calls: found, isCut };
   }
 }

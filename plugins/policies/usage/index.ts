@@ -17,7 +17,7 @@ import { type Cell, formatCsv } from '../kit/csv.ts';
 import { createTeamRoutes, refuseOtherTag } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { bodyRules, CALLS_CONFIG, checkCalls } from './bodies/config.ts';
-import { BODIES, type KeptBodies, keepBodies, personalBodies } from './bodies/keep-bodies.ts';
+import { BODIES, keepBodies, personalBodies, type StoredBodies } from './bodies/keep-bodies.ts';
 import { formatCallHead, formatCallLine, formatCalls, tellCall } from './call-shapes.ts';
 import { listCalls, readCallsQuery } from './calls-query.ts';
 import { callsRoutes, type FindBodies, registerTeamCalls } from './calls-routes.ts';
@@ -25,6 +25,7 @@ import type { By } from './dimensions.ts';
 import { findCall } from './find-call.ts';
 import { followCalls } from './follow-calls.ts';
 import type { Latency } from './latency.ts';
+import { readInstant, readLast, readZone } from './range.ts';
 import { NONE, type Sums } from './report.ts';
 import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './route-query.ts';
 import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
@@ -69,8 +70,10 @@ function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, 
     ...(latencies && { latency_of: { calls: latencies.calls, is_complete: latencies.isComplete } }),
     ...(shared && {
       shared: {
-        ...{ requests: shared.calls.requests, cost_usd: formatUsd(shared.calls.cost) },
-        ...{ repeated_requests: shared.repeated.requests, repeated_cost_usd: formatUsd(shared.repeated.cost) },
+        requests: shared.calls.requests,
+        cost_usd: formatUsd(shared.calls.cost),
+        repeated_requests: shared.repeated.requests,
+        repeated_cost_usd: formatUsd(shared.repeated.cost),
       },
     }),
     has_more: next !== undefined,
@@ -99,7 +102,7 @@ function negate(sums: Sums): Sums {
 }
 
 const DESCRIPTION =
-  'Calls are counted at their start; `to` is exclusive. `totals` covers all pages and counts each call once; `shared` has the overlap of calls with several tags.';
+  'Counts calls at their start; `to` is exclusive. `totals` covers all pages; `shared` has calls with several tags.';
 
 const LATENCY: Schema = {
   type: ['object', 'null'],
@@ -201,7 +204,9 @@ function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
 /** Usage with the tag of a team, for its owners. */
 function registerTeamUsage(api: PluginApi): void {
   createTeamRoutes(api)({
-    ...{ method: 'GET', path: '/usage', summary: 'Report the usage with the tag of your team' },
+    method: 'GET',
+    path: '/usage',
+    summary: 'Report the usage with the tag of your team',
     description: DESCRIPTION,
     query: reportQuery(FILTER_WORDS),
     responses: RESPONSES,
@@ -383,7 +388,12 @@ function readSince({ since, ...words }: Words): Words {
   if (since === undefined) return words;
   if (words['from'] !== undefined || words['last'] !== undefined || words['period'] !== undefined)
     throw wrongWord('since', 'cannot be combined with another range.');
-  if (!/^\d{4}-/.test(since)) return { ...words, last: since };
+  // Read here too, so that an error names the option `since`.
+  if (!/^\d{4}-/.test(since)) {
+    readLast(since, Date.now(), 'since');
+    return { ...words, last: since };
+  }
+  readInstant(since, 'since', readZone(words['tz']));
   // Without an end, so that calls settled during the command count too.
   return { ...words, from: since, to: words['to'] ?? '2100-01-01' };
 }
@@ -419,7 +429,7 @@ export default definePlugin({
   setup(api, config) {
     const [problem] = checkCalls(config);
     if (problem) throw new TypeError(`calls${problem.path ?? ''} ${problem.message}. ${problem.hint ?? ''}`);
-    const findBodies = (id: string): Promise<KeptBodies | undefined> => api.keyv<KeptBodies>(BODIES).get(id);
+    const findBodies = (id: string): Promise<StoredBodies | undefined> => api.keyv<StoredBodies>(BODIES).get(id);
     for (const route of usageRoutes(api, config.permission)) api.route(route);
     for (const route of callsRoutes(api, config.permission, findBodies)) api.route(route);
     registerTeamUsage(api);

@@ -118,14 +118,14 @@ function chooseRange(
 }
 
 /** A range of a day or more begins at a full hour: only hourly sums are stored permanently. */
-function readLast(text: string, now: number): number {
+export function readLast(text: string, now: number, param = 'last'): number {
   let duration: number;
   try {
     duration = parseDuration(text);
   } catch (cause) {
-    throw wrong('last', `is invalid: ${cause instanceof Error ? cause.message : 'not a duration'}.`, cause);
+    throw wrong(param, `is invalid: ${cause instanceof Error ? cause.message : 'not a duration'}.`, cause);
   }
-  if (duration < 1000) throw wrong('last', 'is shorter than a second; use 30m, 24h or 30d, for example.');
+  if (duration < 1000) throw wrong(param, 'is shorter than a second; use 30m, 24h or 30d, for example.');
   return duration < DAY_MS ? duration : duration + ((now - duration) % HOUR_MS);
 }
 
@@ -134,7 +134,7 @@ const MONTH = /^\d{4}-\d{2}$/;
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
 /** Parses an instant, or the first one of a day or month in the zone. */
-function readInstant(text: string, param: string, zone: string): number {
+export function readInstant(text: string, param: string, zone: string): number {
   if (DAY.test(text) || MONTH.test(text)) {
     const wall = Date.parse(text);
     if (isDay(text)) return firstInstantOf(zone, wall);

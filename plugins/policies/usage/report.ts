@@ -42,8 +42,17 @@ export interface SharedSums {
 }
 
 const NOTHING: Sums = Object.freeze({
-  ...{ requests: 0, errors: 0, prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, reasoning_tokens: 0 },
-  ...{ characters: 0, cost: 0n, saved: 0n, estimated: 0, unpriced: 0 },
+  requests: 0,
+  errors: 0,
+  prompt_tokens: 0,
+  cached_tokens: 0,
+  completion_tokens: 0,
+  reasoning_tokens: 0,
+  characters: 0,
+  cost: 0n,
+  saved: 0n,
+  estimated: 0,
+  unpriced: 0,
 });
 
 /** Placeholder for a missing key, tag, session or account. */

@@ -83,9 +83,9 @@ interface Cursor {
   readonly names: readonly string[];
 }
 
-type Place = Pick<Cursor, 'interval' | 'cost' | 'names'>;
+type SortKey = Pick<Cursor, 'interval' | 'cost' | 'names'>;
 
-function placeOf({ interval, names, sums: { cost } }: UsageRow): Place {
+function placeOf({ interval, names, sums: { cost } }: UsageRow): SortKey {
   return { interval, cost, names };
 }
 
@@ -95,7 +95,7 @@ function compareText(a: string, b: string): number {
 }
 
 /** Compares rows in the order of the words; times by instant, since an hour may occur twice. */
-function comparePlaces(by: readonly By[], sort: Sort): (a: Place, b: Place) => number {
+function comparePlaces(by: readonly By[], sort: Sort): (a: SortKey, b: SortKey) => number {
   return (a, b) => {
     if (sort === 'cost' && a.cost !== b.cost) return b.cost > a.cost ? 1 : -1;
     for (const [i, word] of by.entries()) {

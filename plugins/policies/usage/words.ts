@@ -27,8 +27,14 @@ export function readFilter(words: Words): CallFilter {
   const { account, user, key, tag, provider, model, operation, session } = words;
   if (tag !== undefined && !tag.includes('=')) throw wrongWord('tag', 'must be name=value, such as team=search.');
   const filter = {
-    ...{ account, userId: user, key: key === undefined ? undefined : keyId(key) },
-    ...{ tag, provider, model, operation, session },
+    account,
+    userId: user,
+    key: key === undefined ? undefined : keyId(key),
+    tag,
+    provider,
+    model,
+    operation,
+    session,
   };
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
 }

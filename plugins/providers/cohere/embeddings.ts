@@ -25,7 +25,10 @@ export const cohereEmbeddings: EmbeddingCodec = Object.freeze<EmbeddingCodec>({
     return {
       path: '/v2/embed',
       body: {
-        ...{ model, texts, input_type: wanted, embedding_types: ['float'] },
+        model,
+        texts,
+        input_type: wanted,
+        embedding_types: ['float'],
         ...(typeof dimensions === 'number' && { output_dimension: dimensions }),
         ...(typeof truncate === 'string' && { truncate }),
       },
@@ -50,7 +53,8 @@ export const cohereEmbeddings: EmbeddingCodec = Object.freeze<EmbeddingCodec>({
       object: 'list',
       model: call.model,
       data: vectors.map((values, index) => ({
-        ...{ object: 'embedding' as const, index },
+        object: 'embedding' as const,
+        index,
         embedding: input.encoding_format === 'base64' ? floatsToBase64(values) : values,
       })),
       usage: { prompt_tokens: tokens, total_tokens: tokens },

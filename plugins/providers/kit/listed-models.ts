@@ -16,6 +16,8 @@ export function compatibleFacts(row: JsonObject): Readonly<Record<string, unknow
   return {
     contextWindow: context_length ?? context_window ?? max_context_length ?? max_model_len,
     maxOutput: readObject(row['top_provider'])['max_completion_tokens'] ?? row['max_completion_tokens'],
-    ...{ inputModalities, outputModalities, shutdown: shutdown_date ?? expiration_date ?? deprecation },
+    inputModalities,
+    outputModalities,
+    shutdown: shutdown_date ?? expiration_date ?? deprecation,
   };
 }

@@ -180,7 +180,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
       },
     ],
     description:
-      'Passes requests in the vendor’s own format through unchanged. Default: `true`. `{ references: allow }` lets requests name files, containers and similar objects of your account, which all callers then share.',
+      'Passes requests in the vendor’s format through unchanged. Default: `true`. `{ references: allow }` lets requests name files and containers of your account, which all callers share.',
   },
   affinity: {
     type: 'string',

@@ -7,7 +7,7 @@ import { storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
 import { createGuard, type Guard, within } from '../kit/guard.ts';
-import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { KEPT_OPTION, withStored } from '../kit/kept.ts';
 import { watchWrites } from '../kit/write-watch.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 
@@ -21,7 +21,7 @@ interface KeyvStoreOptions extends AdapterChoice {
 const PROBE_MS = 2000;
 
 const WARNING =
-  'documents (keys, plans, memories) are in the Keyv adapter; balances, limits and indexes are in this process alone: run one process, and expect them to be gone after a restart';
+  'documents (keys, plans, memories) are in the Keyv adapter; balances, limits and indexes are only in this process. Run one process; a restart loses them';
 
 /**
  * Opens a store with documents in any Keyv adapter. Its atomic half is in this process, because no Keyv adapter
@@ -62,7 +62,7 @@ export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher
   return writes.over({
     kind: 'keyv',
     ...atomic,
-    ...withKept({ keyv, sets: atomic.sets }, keepPerAccount),
+    ...withStored({ keyv, sets: atomic.sets }, keepPerAccount),
     health: async () => {
       await guard.run(() => probed.get('tollgate:probe'));
     },

@@ -46,8 +46,8 @@ export const MONEY_SUMS: ReadonlySet<string> = new Set([
 export type Totals = readonly (number | bigint)[];
 
 /** Reads totals from a database row; numbers that would not be exact are strings. */
-export function readTotals(told: readonly unknown[]): Totals {
-  return SUM_NAMES.map((name, at) => (MONEY_SUMS.has(name) ? BigInt(String(told[at])) : whole(told[at])));
+export function readTotals(reported: readonly unknown[]): Totals {
+  return SUM_NAMES.map((name, at) => (MONEY_SUMS.has(name) ? BigInt(String(reported[at])) : whole(reported[at])));
 }
 
 /** Returns the group of a call. `facts` and the account name must be clean (`factText`). */
@@ -111,7 +111,11 @@ export function packFacts(facts: CallFacts): string {
 export function otherFacts(facts: CallFacts): object {
   // A copy of one shape is the cheapest way to omit fields: JSON omits undefined values.
   const packed: Record<string, unknown> = { ...facts };
-  for (let at = 0; at < COLUMNS.length; at += 1) packed[COLUMNS[at] as string] = undefined;
+  for (let at = 0; at < COLUMNS.length; at += 1) {
+    const name = COLUMNS[at];
+    // A new field, even an undefined one, would change the shape.
+    if (name && packed[name] !== undefined) packed[name] = undefined;
+  }
   return packed;
 }
 
@@ -128,11 +132,22 @@ export function unpackCall(call: PackedCall): CallRow {
   const { id, requestId, cost, at, countedAt, outcome, dimensions, session, packed } = call;
   const [account = '-', userId = '-', key = '-', tags = '[]', operation = '-', provider = '-', model = '-'] =
     dimensions;
-  const rest = JSON.parse(packed) as Omit<CallFacts, 'requestId'>;
+  const rest = JSON.parse(packed) as Omit<
+    CallFacts,
+    'requestId' | 'userId' | 'key' | 'tags' | 'operation' | 'provider' | 'model' | 'outcome'
+  >;
   return {
-    ...{ id, account, requestId, userId, key, tags: JSON.parse(tags) as readonly string[] },
+    id,
+    account,
+    requestId,
+    userId,
+    key,
+    tags: JSON.parse(tags) as readonly string[],
     ...(session !== undefined && { session }),
-    ...{ operation, provider, model, outcome },
+    operation,
+    provider,
+    model,
+    outcome,
     ...rest,
     cost,
     at,

@@ -24,9 +24,32 @@ export function factText(text: string): string {
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
+/** Copies {@link UNKNOWN_FACTS}. Not by a spread: on Node 20, each copy would get a hidden class of its own. */
+function createFacts(): Mutable<CallFacts> {
+  const { requestId, userId, key, tags, operation, provider, model } = UNKNOWN_FACTS;
+  const { stream, outcome, attempts, startedAt, durationMs, units, estimated, priced } = UNKNOWN_FACTS;
+  return {
+    requestId,
+    userId,
+    key,
+    tags,
+    operation,
+    provider,
+    model,
+    stream,
+    outcome,
+    attempts,
+    startedAt,
+    durationMs,
+    units,
+    estimated,
+    priced,
+  };
+}
+
 /** Cleans facts for records: bounded texts, sorted unique tags, whole numbers of at least 0. Idempotent. */
 export function cleanFacts(facts: CallFacts): CallFacts {
-  const clean: Mutable<CallFacts> & Record<string, unknown> = { ...UNKNOWN_FACTS };
+  const clean: Mutable<CallFacts> & Record<string, unknown> = createFacts();
   for (let at = 0; at < FACTS.length; at += 1) {
     const field = FACTS[at];
     const value = field && facts[field.name];
@@ -145,7 +168,7 @@ const PLAIN_FACTS = Object.freeze([
 export function readFacts(text: unknown): CallFacts {
   try {
     const found = JSON.parse(String(text)) as Partial<CallFacts> | null;
-    const facts: Mutable<CallFacts> & Record<string, unknown> = { ...UNKNOWN_FACTS };
+    const facts: Mutable<CallFacts> & Record<string, unknown> = createFacts();
     for (const name of FACT_NAMES)
       if (isLike(found?.[name], UNKNOWN_FACTS[name] ?? '')) facts[name as string] = found?.[name];
     return cleanFacts(facts);

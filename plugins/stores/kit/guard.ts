@@ -151,7 +151,7 @@ class Breaker implements Guard {
     );
     this.#isProbing = false;
     if (this.#state === 'closed') return failure;
-    this.#noteRefusal(isGatewayError(failure) ? failure : undefined);
+    this.#recordRefusal(isGatewayError(failure) ? failure : undefined);
     if (failure === undefined) {
       this.#state = 'here';
       this.#connections += 1;
@@ -164,7 +164,7 @@ class Breaker implements Guard {
   }
 
   /** The caller of `start` gets the rejection of the first probe, so it is not logged. */
-  #noteRefusal(found: GatewayError | undefined): void {
+  #recordRefusal(found: GatewayError | undefined): void {
     const { kind, log } = this.#options;
     if (this.#isStarted && found !== undefined && found.message !== this.#refusal?.message)
       log?.error({ store: kind, err: found }, 'the store rejects this gateway');

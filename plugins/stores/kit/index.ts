@@ -8,14 +8,14 @@ import type { Store, StoreWatcher } from '../../../contract/index.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 import { createDocuments } from './documents.ts';
 import { misuse, storeClosed } from './failure.ts';
-import { KEPT_OPTION, withKept } from './kept.ts';
+import { KEPT_OPTION, withStored } from './kept.ts';
 
 export { KEPT_OPTION };
 
 /** Documents of one namespace, as texts. */
 export interface DocumentAdapter {
   /**
-   * Returns the text of a key, or undefined if there is none. Must throw if the result is unknown, never return
+   * Returns the text of a key, or undefined if it does not exist. Must throw if the result is unknown, never return
    * undefined.
    */
   get(key: string): Promise<string | undefined>;
@@ -56,7 +56,7 @@ export function openDocumentStore(options: DocumentStoreOptions): Store {
   return {
     kind,
     ...atomic,
-    ...withKept({ keyv, sets: atomic.sets }, keepPerAccount),
+    ...withStored({ keyv, sets: atomic.sets }, keepPerAccount),
     async health() {
       if (isClosed()) throw storeClosed();
       await health?.();

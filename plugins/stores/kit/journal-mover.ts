@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../../contract/index.ts';
 import { storeRefused, storeUnavailable } from './failure.ts';
 
-// Journal of stores on a server. A commit appends the ends of its calls as one row; later moves bring the rows to the tables of
+// Journal of a store. A commit appends the ends of its calls as one row; later moves bring the rows to the tables of
 // entries, records and rollup. A move deletes the rows in the transaction that writes them, so a kill loses and doubles nothing.
 
 /** Delay between a commit and the move of what it added to the journal. */
@@ -39,6 +39,8 @@ export class JournalMover {
   readonly #rows: JournalRows;
   readonly #log: Log | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** Number of requests for a move. */
+  #requests = 0;
   #isFailing = false;
   #isClosed = false;
 
@@ -51,17 +53,21 @@ export class JournalMover {
 
   /** Schedules a move: this process has added rows. */
   moveLater(delayMs: number = MOVE_AFTER_MS): void {
+    this.#requests += 1;
     if (this.#timer || this.#isClosed) return;
     this.#timer = setTimeout(() => void this.#moveSome(), delayMs);
     this.#timer.unref();
   }
 
   async #moveSome(): Promise<void> {
+    const requests = this.#requests;
     try {
       const { state } = await this.#move();
       this.#timer = undefined;
       this.#isFailing = false;
-      if (state !== 'done') this.moveLater(state === 'more' ? 0 : MOVE_AFTER_MS);
+      if (state === 'more') this.moveLater(0);
+      // The move may have missed rows that were added while it ran.
+      else if (state === 'busy' || this.#requests > requests) this.moveLater();
     } catch (error) {
       if (!this.#isFailing && !this.#isClosed)
         this.#log?.warn({ store: this.#rows.kind, err: error }, 'the journal could not be moved; the gateway retries');
@@ -86,13 +92,17 @@ export class JournalMover {
 
   async #move(): Promise<JournalMove> {
     const moved = await this.#rows.move();
-    const { kind } = this.#rows;
-    if (moved.damaged > 0)
-      this.#log?.error(
-        { rows: moved.damaged },
-        `rows of the journal of the ${kind} store are damaged: their calls are in no list`,
-      );
+    this.reportDamaged(moved.damaged);
     return moved;
+  }
+
+  /** Logs rows that a move has set aside. */
+  reportDamaged(rows: number): void {
+    if (rows === 0) return;
+    this.#log?.error(
+      { rows },
+      `rows of the journal of the ${this.#rows.kind} store are damaged: their calls are in no list`,
+    );
   }
 
   /** Rejects if rows of the journal could not be read. */

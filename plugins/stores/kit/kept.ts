@@ -36,7 +36,7 @@ const TIME_DIGITS = 9;
 const ORDER_DIGITS = 3;
 let written = 0;
 
-interface KeptDocument {
+interface StoredDocument {
   /** Current entry of the key; a second entry of the same key does not count. */
   readonly entry: string;
   readonly value: unknown;
@@ -64,15 +64,15 @@ type Halves = Pick<Store, 'keyv' | 'sets'>;
  * `findRoom` reports the room of the store, an account may have at most half of it. The next account may have half of
  * the rest. The same applies to the rest of `mostBytes`, which counts the accounts that this process has written.
  */
-export function withKept(
+export function withStored(
   halves: Halves,
   option: string | number = DEFAULT_BYTES,
   findRoom: FindRoom = () => Promise.resolve(undefined),
   mostBytes = parseSize(option) * ALL_ACCOUNTS,
-): Halves & Pick<Store, 'kept'> {
+): Halves & Pick<Store, 'stored'> {
   const bounds = { ofAccount: parseSize(option), ofAll: mostBytes };
-  const all = createKept(halves, bounds, findRoom);
-  const kept = (owner: string): AccountDocuments => ({
+  const all = createAccountDocuments(halves, bounds, findRoom);
+  const stored = (owner: string): AccountDocuments => ({
     set: (account, key, ...document) => all.set(account, `${owner}.${key}`, ...document),
     get: (key) => all.get(`${owner}.${key}`),
     delete: (account, key) => all.delete(account, `${owner}.${key}`),
@@ -82,7 +82,7 @@ export function withKept(
       return all.known;
     },
   });
-  return { ...halves, kept };
+  return { ...halves, stored };
 }
 
 /** Limits in bytes. */
@@ -92,9 +92,9 @@ interface Bounds {
 }
 
 /** Creates the documents of accounts. Each account has a set of entries, which begin with their time of writing. */
-function createKept({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom): AccountDocuments {
+function createAccountDocuments({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom): AccountDocuments {
   const maxBytes = bounds.ofAccount;
-  const documents = (): Keyv<KeptDocument> => keyv<KeptDocument>('kept');
+  const documents = (): Keyv<StoredDocument> => keyv<StoredDocument>('kept');
   const quota = createQuota(documents, sets, bounds, findRoom);
 
   const remove = async (account: string, key: string): Promise<boolean> => {
@@ -141,13 +141,13 @@ function createKept({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom):
 }
 
 /** Limits of accounts, and the entries that this process is writing. */
-function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], bounds: Bounds, findRoom: FindRoom) {
+function createQuota(documents: () => Keyv<StoredDocument>, sets: Store['sets'], bounds: Bounds, findRoom: FindRoom) {
   const maxBytes = bounds.ofAccount;
   const writing = createWriting();
   const accounts = createAccounts(documents, sets, bounds, writing.of);
   /** Room at the last query. */
   let room: number | undefined;
-  let told: number | undefined;
+  let reported: number | undefined;
 
   /**
    * Updates the available room. If this process counts the room, it also reads the account with the oldest count again,
@@ -158,8 +158,8 @@ function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], b
     if (accounts.left() < 2 * maxBytes && oldest !== undefined && oldest !== account)
       await accounts.read(oldest, accounts.left());
     // A failed query leaves the last value.
-    told = await findRoom().catch(() => told);
-    room = Math.min(told ?? Number.POSITIVE_INFINITY, accounts.left());
+    reported = await findRoom().catch(() => reported);
+    room = Math.min(reported ?? Number.POSITIVE_INFINITY, accounts.left());
   }
 
   async function trim(account: string): Promise<Known> {
@@ -200,7 +200,7 @@ function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], b
  * writing.
  */
 function createAccounts(
-  documents: () => Keyv<KeptDocument>,
+  documents: () => Keyv<StoredDocument>,
   sets: Store['sets'],
   bounds: Bounds,
   writingOf: (account: string) => ReadonlyMap<string, number>,
@@ -243,7 +243,7 @@ function createAccounts(
 }
 
 /** Deletes the document of an entry, except if a newer one replaced it. */
-async function deleteDocument(documents: Keyv<KeptDocument>, { member, key }: Entry): Promise<boolean> {
+async function deleteDocument(documents: Keyv<StoredDocument>, { member, key }: Entry): Promise<boolean> {
   return (await documents.get(key))?.entry === member && (await documents.delete(key));
 }
 
@@ -342,8 +342,10 @@ async function readEntries(sets: Store['sets'], set: string): Promise<Entry[]> {
     for (const member of page) {
       const [, bytes = '', expiresAt = '', ...key] = member.split(' ');
       entries.push({
-        ...{ member, key: key.join(' ') },
-        ...{ bytes: Number.parseInt(bytes, 36), expiresAt: Number.parseInt(expiresAt, 36) },
+        member,
+        key: key.join(' '),
+        bytes: Number.parseInt(bytes, 36),
+        expiresAt: Number.parseInt(expiresAt, 36),
         isLasting: expiresAt.endsWith(LASTING),
       });
     }

@@ -1,5 +1,9 @@
 import type {
   AccountBalance,
+  BudgetOpening,
+  BudgetShare,
+  BudgetShareRequest,
+  BudgetStart,
   BudgetState,
   CallFacts,
   Ledger,
@@ -41,6 +45,23 @@ export interface BudgetRow extends BudgetState {
   readonly id: string;
   /** Unix milliseconds after which it may be deleted. */
   readonly until: number | undefined;
+  readonly start: BudgetStart | undefined;
+  readonly lease: LeaseState | undefined;
+}
+
+/** Leases of a budget, or the share of one process. */
+export interface LeaseState {
+  /** Share of the budget that this row may spend and hold. */
+  readonly share?: number;
+  /** All shares of a budget by id, for the row that lists them. */
+  readonly shares?: Readonly<Record<string, LeasedShare>>;
+}
+
+/** Listed share. A gateway of an earlier version may drop the share from its own row, but not from the list. */
+export interface LeasedShare {
+  readonly share: number;
+  /** Unix milliseconds after which others may end the lease. */
+  readonly until: number;
 }
 
 /**
@@ -119,7 +140,7 @@ export interface LedgerTables {
 export function createLedgerChanges({
   transact,
   findExpired,
-}: LedgerTables): Pick<Ledger, 'reserve' | 'settle' | 'release' | 'credit' | 'sweep'> {
+}: LedgerTables): Pick<Ledger, 'reserve' | 'settle' | 'release' | 'credit' | 'sweep' | 'openBudget'> {
   return {
     reserve(reservation) {
       const { account, requestId, budgets = [] } = reservation;
@@ -138,6 +159,10 @@ export function createLedgerChanges({
       ),
     credit: (account, id, amount, reason, now) =>
       transact('ledger.credit', keysOf('credit', account, id), (rows) => credit(rows, amount, reason, now)),
+    openBudget: (opening) =>
+      transact('ledger.openBudget', keysOf('charge', NO_ACCOUNT, NO_ACCOUNT, [storeKey(opening.id)]), (rows) =>
+        openBudget(rows, opening),
+      ),
     async sweep(now) {
       let total = 0;
       for (let settled = 1; settled > 0; total += settled) {
@@ -152,6 +177,9 @@ export function createLedgerChanges({
   };
 }
 
+/** Account of changes without an account; no account has this name. */
+const NO_ACCOUNT = '';
+
 function keysOf(kind: LedgerKeys['kind'], name: string, ref: string, budgets?: readonly string[]): LedgerKeys {
   return { account: storeKey(name), name, kind, ref: storeKey(ref), budgets };
 }
@@ -164,7 +192,9 @@ export function requestKey({ account, kind, ref }: Pick<LedgerKeys, 'account' | 
 /** Sums of an unused account. */
 export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
 
-const NEW_BUDGET = Object.freeze({ spent: 0, held: 0 });
+function newBudget(id: string, until: number | undefined): BudgetRow {
+  return { id, spent: 0, held: 0, until, start: undefined, lease: undefined };
+}
 
 /** Holds the estimate in the account and in all budgets, or in none of them. */
 function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
@@ -197,9 +227,11 @@ function findRefusal(
   if (amount > 0 && account.spent + account.held + amount > MOST_MONEY) throw spentTooMuch();
   if (account.balance - account.held - amount < floor) return { outcome: 'insufficient' };
   for (let at = 0; at < budgets.length; at += 1) {
-    const used = usedOf(rows.budgets[at]);
-    if (used + amount > Math.min(budgets[at]?.limit ?? 0, MOST_MONEY))
-      return { outcome: 'over_budget', budget: at, used };
+    const row = rows.budgets[at];
+    const used = usedOf(row);
+    const { limit = 0, isShare = false } = budgets[at] ?? {};
+    const most = isShare ? (row?.lease?.share ?? 0) : limit;
+    if (used + amount > Math.min(most, limit, MOST_MONEY)) return { outcome: 'over_budget', budget: at, used };
   }
   return undefined;
 }
@@ -208,22 +240,23 @@ function usedOf(budget: BudgetRow | undefined): number {
   return budget ? budget.spent + budget.held : 0;
 }
 
-/** Holds an amount that {@link findRefusal} accepted. `told` is the amount of the result. */
+/** Holds an amount that {@link findRefusal} accepted. `resultAmount` is the amount of the result. */
 function hold(
   rows: LedgerRows,
   { expiresAt, facts, budgets: limits = [], now }: Reservation,
   ids: readonly string[],
   amount: number,
-  told: number | undefined,
+  resultAmount: number | undefined,
 ): LedgerChange<ReserveResult> {
   const { account = NEW_ACCOUNT } = rows;
   const budgets = limits.map((limit, at): BudgetRow => {
-    const { id, spent, held, until } = rows.budgets[at] ?? { ...NEW_BUDGET, id: ids[at] ?? '', until: limit.until };
-    return { id, spent, held: held + amount, until };
+    const known = rows.budgets[at] ?? newBudget(ids[at] ?? '', limit.until);
+    const { id, spent, held, until, start, lease } = known;
+    return { id, spent, held: held + amount, until, start, lease };
   });
   const used = budgets.map(usedOf);
   return {
-    result: told === undefined ? { outcome: 'held', used } : { outcome: 'held', used, amount: told },
+    result: resultAmount === undefined ? { outcome: 'held', used } : { outcome: 'held', used, amount: resultAmount },
     account: { ...account, held: account.held + amount },
     budgets,
     request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0, countedAt: now },
@@ -261,7 +294,7 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
       credited,
       updatedAt: isCharged ? now : updatedAt,
     },
-    budgets: spendBudgets(rows, uncharged, cost, 0, request.amount),
+    budgets: spendBudgets(rows, { uncharged, cost, back: 0, held: request.amount, countedAt }),
     request: { state: 'ended', until: (isCharged ? now : request.until) + REMEMBER_MS },
     entry: isCharged ? { kind: 'charge', amount: 0 - cost, reason, at: now } : undefined,
     record: facts && { facts: cleanFacts(facts), cost, at, countedAt },
@@ -292,7 +325,7 @@ function correct(
   return {
     result: true,
     account: { ...account, balance: account.balance + back, spent: account.spent - back, updatedAt: now },
-    budgets: spendBudgets(rows, uncharged, amount, swept.amount, 0),
+    budgets: spendBudgets(rows, { uncharged, cost: amount, back: swept.amount, held: 0, countedAt: swept.countedAt }),
     request: { state: 'ended', until: now + REMEMBER_MS },
     entry: { kind: 'charge', amount: back, reason: correctionReason(facts ?? before), at: now },
     record: {
@@ -305,27 +338,120 @@ function correct(
   };
 }
 
-/**
- * Updates the budgets of an ended request. Subtracts `held` from the held amount and `back` from the spent amount, and
- * adds `cost` except to uncharged budgets.
- */
+/** Amounts that the end of a request adds to its budgets. */
+interface Spending {
+  /** Names of budgets that are not charged. */
+  readonly uncharged: readonly string[] | undefined;
+  readonly cost: number;
+  /** Amount to subtract from the spent amount. */
+  readonly back: number;
+  /** Amount to subtract from the held amount. */
+  readonly held: number;
+  readonly countedAt: number;
+}
+
+/** Updates the budgets of an ended request. */
 function spendBudgets(
   { budgets }: LedgerRows,
-  uncharged: readonly string[] = [],
-  cost: number,
-  back: number,
-  held: number,
+  { uncharged = [], cost, back, held, countedAt }: Spending,
 ): readonly BudgetRow[] {
   const free = uncharged.map(storeKey);
   const rows: BudgetRow[] = [];
   for (const budget of budgets) {
     // Deleted: its period ended long ago.
     if (!budget) continue;
-    const { id, until } = budget;
-    const spent = budget.spent - back + (free.includes(id) ? 0 : cost);
-    rows.push({ id, spent, held: budget.held - held, until });
+    const { id, until, start, lease } = budget;
+    const added = (free.includes(id) ? 0 : cost) - back;
+    rows.push({
+      id,
+      spent: budget.spent + added,
+      held: budget.held - held,
+      until,
+      start: start && countedAt < start.before ? { ...start, counted: start.counted + added } : start,
+      lease,
+    });
   }
   return rows;
+}
+
+/** Adds the part of an opening amount that the budget does not include yet. */
+function openBudget({ budgets }: LedgerRows, opening: BudgetOpening): LedgerChange<BudgetState> {
+  const { since, spent: wanted, until } = opening;
+  if (!Number.isSafeInteger(wanted) || wanted < 0) throw noAmount();
+  const known = budgets[0] ?? newBudget(storeKey(opening.id), until);
+  // All that a budget includes at its beginning was counted before.
+  const first = { since, before: opening.before, counted: known.spent };
+  const begun = known.start?.since === since ? known.start : first;
+  const added = Math.max(0, Math.min(wanted - begun.counted, MOST_MONEY - known.spent - known.held));
+  const start = { ...begun, counted: begun.counted + added };
+  const spent = known.spent + added;
+  return { result: { spent, held: known.held, start }, budgets: [{ ...known, spent, start }] };
+}
+
+/** Part of the rest of a budget that one share may have. Near the end of a budget nothing is leased. */
+const SHARE_PART = 20;
+/** Lifetime of the rows of leases after their last change. */
+const KEEP_LEASES_MS = 35 * 86_400_000;
+
+/** Creates the leases of budgets, for stores whose processes would otherwise wait for one another. */
+export function createBudgetShares({
+  transact,
+}: Pick<LedgerTables, 'transact'>): Required<Pick<Ledger, 'shareBudget'>> {
+  return {
+    shareBudget: (request) => {
+      const ids = [request.id, `${request.id}#leases`, request.shareId].map(storeKey);
+      return transact('ledger.shareBudget', keysOf('charge', NO_ACCOUNT, NO_ACCOUNT, ids), (rows, now) =>
+        shareBudget(rows, request, ids, now),
+      );
+    },
+  };
+}
+
+/**
+ * The budget counts a whole share as held, in place of what the share spends and holds. A request first moves the spent
+ * amount to the budget and returns the free part; the holds of running calls stay in the share.
+ */
+function shareBudget(
+  { budgets: [known, listed, own] }: LedgerRows,
+  { limit, until, amount, ttlMs, ifExpired = false, shareId }: BudgetShareRequest,
+  [id = '', listId = '', ownId = '']: readonly string[],
+  now: number,
+): LedgerChange<BudgetShare> {
+  if (!Number.isSafeInteger(amount) || amount < 0) throw noAmount();
+  const budget = known ?? newBudget(id, until);
+  const share = own ?? newBudget(ownId, undefined);
+  const shares = listed?.lease?.shares ?? {};
+  const expired = Object.keys(shares).filter((each) => each !== shareId && (shares[each]?.until ?? 0) <= now);
+  const leased = Object.hasOwn(shares, shareId) ? shares[shareId] : undefined;
+  const total = leased?.share ?? 0;
+  const isRunning = ifExpired && (leased?.until ?? now + 1) > now;
+  if (isRunning || (amount === 0 && total === 0 && share.spent === 0))
+    return { result: { free: 0, held: share.held, budget: stateOf(budget), expired } };
+  // A budget that was created again inside its window has no shares since then. Its opening amount has these calls.
+  const spent = budget.start ? budget.spent : budget.spent + share.spent;
+  const held = budget.held - total + share.held;
+  const free = amount * SHARE_PART <= Math.min(limit, MOST_MONEY) - spent - held ? amount : 0;
+  const { [shareId]: _former, ...others } = shares;
+  const isListed = free + share.held > 0;
+  const after = { ...budget, spent, held: held + free };
+  const keep = Math.max(until ?? 0, now + KEEP_LEASES_MS);
+  return {
+    result: { free, held: share.held, budget: stateOf(after), expired },
+    budgets: [
+      after,
+      {
+        ...newBudget(listId, keep),
+        lease: {
+          shares: isListed ? { ...others, [shareId]: { share: share.held + free, until: now + ttlMs } } : others,
+        },
+      },
+      { ...share, spent: 0, until: keep, lease: { share: share.held + free } },
+    ],
+  };
+}
+
+function stateOf({ spent, held }: BudgetRow): BudgetState {
+  return { spent, held };
 }
 
 function credit(

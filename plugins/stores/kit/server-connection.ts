@@ -10,7 +10,7 @@ interface Greeting {
   readonly epoch: string;
 }
 
-const RESTORE = 'restore it, or restart the gateway to go on with an empty one.';
+const RESTORE = 'restore it, or restart the gateway to continue with an empty one.';
 
 /** Differences between server kinds; {@link connectServer} does the rest. */
 export interface ServerDriver<Client> {
@@ -24,7 +24,7 @@ export interface ServerDriver<Client> {
    * checked or created.
    */
   prepare(client: Client, isFirst: boolean): Promise<unknown>;
-  /** Requests the time and the epoch. Creates the epoch if `isFirst` and there is none. */
+  /** Requests the time and the epoch. Creates a missing epoch if `isFirst`. */
   greet(client: Client, isFirst: boolean): Promise<Greeting>;
   /** Closes an idle client. */
   close(client: Client): Promise<unknown>;

@@ -97,7 +97,7 @@ export function createLedgerWriter(
   commit: (changes: LedgerCommit) => Promise<unknown>,
 ): (rows: readonly MovedRow[]) => Promise<void> {
   /** Number and balance of each account's newest entry. */
-  const books = new Map<string, { readonly n: number; readonly balance: number }>();
+  const balances = new Map<string, { readonly n: number; readonly balance: number }>();
   return async (moved) => {
     const rows: WrittenRow[] = [];
     const entries: WrittenEntry[] = [];
@@ -105,13 +105,13 @@ export function createLedgerWriter(
     const rollup: RollupChange[] = [];
     for (const row of moved)
       if (row.is === 'entry') {
-        const { n, balance } = books.get(row.account) ?? { n: 0, balance: 0 };
+        const { n, balance } = balances.get(row.account) ?? { n: 0, balance: 0 };
         const next = { n: n + 1, balance: balance + row.amount };
-        books.set(row.account, next);
+        balances.set(row.account, next);
         entries.push({ ...row, ...next });
       } else if (row.is === 'account') {
         const { is: _, account, ...sums } = row;
-        rows.push(pack(accountRowId(account), { ...sums, lastEntry: books.get(account)?.n ?? 0 }));
+        rows.push(pack(accountRowId(account), { ...sums, lastEntry: balances.get(account)?.n ?? 0 }));
       } else if (row.is === 'budget') rows.push(pack(budgetRowId(row.id), row));
       else if (row.is === 'request') {
         const { account, of, ref, request } = row;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { AccountBalance, LedgerEntry } from '../../../contract/index.ts';
+import type { AccountBalance, BudgetStart, BudgetState, LedgerEntry } from '../../../contract/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, negated, type Sums, sumsOf } from './call-rows.ts';
 import { CORRECTABLE_MS, storeKey, whole } from './check.ts';
 import { factText, plannedFacts, readFacts } from './facts.ts';
@@ -8,6 +8,7 @@ import { storeUnavailable, unreadable } from './failure.ts';
 import type {
   BudgetRow,
   CallRecord,
+  LeaseState,
   LedgerChange,
   LedgerKeys,
   LedgerRows,
@@ -113,13 +114,13 @@ interface Known {
 }
 
 /** Row ids of a change. */
-interface Place {
+interface ChangeKeys {
   readonly keys: LedgerKeys;
   readonly accountId: string;
   readonly requestId: string;
 }
 
-interface Job extends Place {
+interface Job extends ChangeKeys {
   /** Runs the change on a draft; returns a function that resolves its promise after the commit. */
   readonly run: (draft: Draft, now: number) => () => void;
   readonly reject: (error: unknown) => void;
@@ -315,7 +316,7 @@ function note(known: Map<string, Known>, ids: readonly string[], found: readonly
 }
 
 /** Ids of the known rows of a change. */
-function idsOf(known: ReadonlyMap<string, Known>, { keys, accountId, requestId }: Place): readonly string[] {
+function idsOf(known: ReadonlyMap<string, Known>, { keys, accountId, requestId }: ChangeKeys): readonly string[] {
   return [accountId, requestId, ...budgetIdsOf(keys, known.get(requestId)?.row).map(budgetRowId)];
 }
 
@@ -338,14 +339,14 @@ class Draft {
     this.#known = known;
   }
 
-  read({ keys, accountId, requestId }: Place): LedgerRows {
+  read({ keys, accountId, requestId }: ChangeKeys): LedgerRows {
     const account = this.#row(accountId) as AccountLine | undefined;
     const request = this.#row(requestId) as RequestRow | undefined;
     const budgets = budgetIdsOf(keys, request).map((id) => this.#row(budgetRowId(id)) as BudgetRow | undefined);
     return { account, request, budgets };
   }
 
-  write({ keys, accountId, requestId }: Place, change: LedgerChange<unknown>): void {
+  write({ keys, accountId, requestId }: ChangeKeys, change: LedgerChange<unknown>): void {
     const { account: sums, request, budgets = [], entry, record } = change;
     const { account, name, ref } = keys;
     for (const budget of budgets) this.#rows.set(budgetRowId(budget.id), budget);
@@ -446,15 +447,15 @@ export function pack(id: string, row: Row): WrittenRow {
   if ('name' in row) {
     const { name, lastEntry, updatedAt, ...sums } = row;
     // If the key is a hash, the name may be any text, so it is stored as JSON.
-    const told = accountRowId(name) === id ? undefined : JSON.stringify(name);
-    const text = JSON.stringify({ name: told, ...sums, last_entry: lastEntry, updated_at: updatedAt });
+    const reported = accountRowId(name) === id ? undefined : JSON.stringify(name);
+    const text = JSON.stringify({ name: reported, ...sums, last_entry: lastEntry, updated_at: updatedAt });
     return { id, text, until: undefined, due: undefined };
   }
   if (!('state' in row)) {
-    const { spent, held, until } = row;
+    const { spent, held, until, start, lease } = row;
     // Keeps the row for late corrections of the sweeper's charge.
     const last = until === undefined ? undefined : until + CORRECTABLE_MS;
-    return { id, text: JSON.stringify({ spent, held, until }), until: last, due: undefined };
+    return { id, text: JSON.stringify({ spent, held, until, start, lease }), until: last, due: undefined };
   }
   if (row.state === 'ended') return { id, text: JSON.stringify({ state: 'ended' }), until: row.until, due: undefined };
   const { state, amount, budgets, facts, until, sweptAt, countedAt } = row;
@@ -478,7 +479,14 @@ export function unpack(id: string, text: string): Row {
   if (id.startsWith(BUDGET)) {
     const until = row['until'];
     const [spent, held] = [whole(row['spent']), whole(row['held'])];
-    return { id: id.slice(BUDGET.length), spent, held, until: until === undefined ? undefined : whole(until) };
+    return {
+      id: id.slice(BUDGET.length),
+      spent,
+      held,
+      until: until === undefined ? undefined : whole(until),
+      start: readStart(row['start']),
+      lease: readLease(row['lease']),
+    };
   }
   const { state, budgets, facts } = row;
   // No change depends on its expiry.
@@ -491,6 +499,26 @@ export function unpack(id: string, text: string): Row {
   };
 }
 
+function readLease(value: unknown): LeaseState | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { share, shares } = value as Readonly<Record<string, unknown>>;
+  if (share !== undefined) return { share: whole(share) };
+  if (typeof shares !== 'object' || shares === null) throw unreadable('lease of a budget');
+  const entries = Object.entries(shares as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
+  return {
+    shares: Object.fromEntries(
+      entries.map(([id, each]) => [id, { share: whole(each['share']), until: whole(each['until']) }]),
+    ),
+  };
+}
+
+/** Reads the beginning of a budget; undefined without one. */
+export function readStart(value: unknown): BudgetStart | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { since, before, counted } = value as Readonly<Record<string, unknown>>;
+  return { since: whole(since), before: whole(before), counted: whole(counted) };
+}
+
 /** Reads the row of an account; throws if it is unreadable. */
 export function readAccountRow({ id, text }: Pick<StoredRow, 'id' | 'text'>): AccountLine {
   const row = readObject(text);
@@ -501,17 +529,19 @@ export function readAccountRow({ id, text }: Pick<StoredRow, 'id' | 'text'>): Ac
   };
 }
 
-/** Returns spent and held amounts of budgets, in the requested order. `read` reads their rows. */
+/** Returns the states of budgets, in the requested order. `read` reads their rows. */
 export async function readBudgets(
   read: VersionedRows['read'],
   ids: readonly string[],
-): Promise<readonly { readonly spent: number; readonly held: number }[]> {
+): Promise<readonly BudgetState[]> {
   const rowIds = ids.map((id) => budgetRowId(storeKey(id)));
   const found = new Map((await read([...new Set(rowIds)])).map(({ id, text }) => [id, readObject(text)]));
-  return rowIds.map((id) => ({
-    spent: whole(found.get(id)?.['spent'] ?? 0),
-    held: whole(found.get(id)?.['held'] ?? 0),
-  }));
+  return rowIds.map((id) => {
+    const row = found.get(id);
+    const start = readStart(row?.['start']);
+    const sums = { spent: whole(row?.['spent'] ?? 0), held: whole(row?.['held'] ?? 0) };
+    return start ? { ...sums, start } : sums;
+  });
 }
 
 function readObject(text: string): Readonly<Record<string, unknown>> {

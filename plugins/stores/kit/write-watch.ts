@@ -57,7 +57,7 @@ class WriteWatch {
   #failure: unknown;
   #triedMs = Number.NEGATIVE_INFINITY;
   /** A write has failed since the last trial began. */
-  #isDoubted = false;
+  #hasFailed = false;
   #trial: Promise<void> | undefined;
   #isClosed = false;
 
@@ -68,7 +68,7 @@ class WriteWatch {
 
   /** Tries several times: another process may have kept the store busy. */
   async begin(): Promise<void> {
-    for (let left = TRIALS_AT_START; await this.#isThere(); left -= 1) {
+    for (let left = TRIALS_AT_START; await this.#isReachable(); left -= 1) {
       const failure = await this.#write().catch((error: unknown) =>
         asUnavailable('The store does not accept writes.', error),
       );
@@ -82,13 +82,13 @@ class WriteWatch {
     if (this.#failure !== undefined) throw this.#failure;
     await this.#store.health();
     const isFresh = performance.now() - this.#triedMs < FRESH_MS;
-    if (this.#trial || this.#isDoubted || !isFresh) await this.#try();
+    if (this.#trial || this.#hasFailed || !isFresh) await this.#try();
   }
 
   /** Records a failed write of a call, except for errors that the caller caused. */
   note(error: unknown): void {
     if (isGatewayError(error) && error.code !== 'store_unavailable') return;
-    this.#isDoubted = true;
+    this.#hasFailed = true;
     if (this.#failure !== undefined || performance.now() - this.#triedMs < RETRY_MS) return;
     // `check` reports the result.
     this.#try().catch(() => undefined);
@@ -98,7 +98,7 @@ class WriteWatch {
     this.#isClosed = true;
   }
 
-  #isThere(): Promise<boolean> {
+  #isReachable(): Promise<boolean> {
     return this.#store.health().then(yes, no);
   }
 
@@ -124,7 +124,7 @@ class WriteWatch {
     const documents = this.#store.keyv<string>('core.trial');
     const key = randomUUID();
     this.#triedMs = performance.now();
-    this.#isDoubted = false;
+    this.#hasFailed = false;
     await documents.set(key, randomBytes(TRIAL_BYTES).toString('base64'), TRIAL_TTL_MS);
     await documents.delete(key);
   }
@@ -133,7 +133,7 @@ class WriteWatch {
     for (;;) {
       await pause(RETRY_MS, undefined, { ref: false });
       if (this.#isClosed) return;
-      const isWell = (await this.#isThere()) && (await this.#write().then(yes, no));
+      const isWell = (await this.#isReachable()) && (await this.#write().then(yes, no));
       if (!isWell) continue;
       this.#failure = undefined;
       this.#log?.info({ store: this.#store.kind }, 'the store accepts writes again');

@@ -93,10 +93,10 @@ interface Account {
 
 type Entry = Omit<LedgerEntry, 'account'>;
 
-type Books = ReturnType<typeof createBooks>;
+type MemoryRows = ReturnType<typeof createRows>;
 
 /** Ledger state of this process; requests are by {@link requestKey}. */
-function createBooks() {
+function createRows() {
   return {
     accounts: new Map<string, Account>(),
     budgets: new Map<string, BudgetRow>(),
@@ -109,12 +109,12 @@ function createBooks() {
 
 /** Ledger in this process's memory. Changes are synchronous, which makes them atomic. */
 function createMemoryLedger(): Ledger {
-  const books = createBooks();
-  const { accounts, budgets, open, records } = books;
+  const ledgerRows = createRows();
+  const { accounts, budgets, open, records } = ledgerRows;
   const changes = createLedgerChanges({
     transact: async (_operation, keys, change) => {
-      const made = change(readRows(books, keys), Date.now());
-      write(books, keys, made);
+      const made = change(readRows(ledgerRows, keys), Date.now());
+      write(ledgerRows, keys, made);
       return made.result;
     },
     findExpired: async (now) =>
@@ -124,7 +124,7 @@ function createMemoryLedger(): Ledger {
     ...changes,
     sweep: async (now) => {
       const swept = await changes.sweep(now);
-      purge(books, now);
+      purge(ledgerRows, now);
       return swept;
     },
     calls: async (query) => records.calls(query),
@@ -138,8 +138,8 @@ function createMemoryLedger(): Ledger {
     },
     budgets: async (ids) =>
       ids.map((id) => {
-        const { spent = 0, held = 0 } = budgets.get(storeKey(id)) ?? {};
-        return { spent, held };
+        const { spent = 0, held = 0, start } = budgets.get(storeKey(id)) ?? {};
+        return start ? { spent, held, start } : { spent, held };
       }),
     entries: async (account, { limit, after }) => {
       const before = readCursor(after);
@@ -152,7 +152,7 @@ function createMemoryLedger(): Ledger {
   };
 }
 
-function readRows({ accounts, budgets, open, ended }: Books, keys: LedgerKeys): LedgerRows {
+function readRows({ accounts, budgets, open, ended }: MemoryRows, keys: LedgerKeys): LedgerRows {
   const key = requestKey(keys);
   const request = open.get(key) ?? ended.get(key);
   const ids = keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []);
@@ -160,7 +160,7 @@ function readRows({ accounts, budgets, open, ended }: Books, keys: LedgerKeys): 
 }
 
 function write(
-  { accounts, budgets, open, ended, records }: Books,
+  { accounts, budgets, open, ended, records }: MemoryRows,
   keys: LedgerKeys,
   { account: sums, request, budgets: rows = [], entry, record }: LedgerChange<unknown>,
 ): void {
@@ -181,7 +181,7 @@ function write(
 }
 
 /** Deletes expired requests and budgets. */
-function purge({ budgets, open, ended }: Books, now: number): void {
+function purge({ budgets, open, ended }: MemoryRows, now: number): void {
   const isOver = ({ until }: { readonly until: number | undefined }): boolean => until !== undefined && until < now;
   for (const [key, request] of open) if (request.state === 'swept' && isOver(request)) open.delete(key);
   for (const [id, budget] of budgets) if (isOver(budget)) budgets.delete(id);

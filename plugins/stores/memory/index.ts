@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import { definePlugin, type Store, type StoreWatcher } from '../../../contract/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeClosed } from '../kit/failure.ts';
-import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { KEPT_OPTION, withStored } from '../kit/kept.ts';
 import { createMemoryAtomic } from './atomic.ts';
 
 /** Share of the heap for documents of accounts. */
@@ -18,7 +18,7 @@ export async function openMemory(observe?: StoreWatcher, keepPerAccount?: string
     kind: 'memory',
     endsWithProcess: true,
     ...atomic,
-    ...withKept(
+    ...withStored(
       { keyv, sets: atomic.sets },
       keepPerAccount,
       undefined,
@@ -59,7 +59,7 @@ const FIRST_LOOK = 1000;
 class DocumentMap extends Map<string, string> {
   readonly #expires = new Map<string, number>();
   readonly #isClosed: () => boolean;
-  #lookAt = FIRST_LOOK;
+  #nextCheckAt = FIRST_LOOK;
 
   constructor(isClosed: () => boolean) {
     super();
@@ -77,7 +77,7 @@ class DocumentMap extends Map<string, string> {
     if (ttlMs === undefined) this.#expires.delete(key);
     else this.#expires.set(key, Date.now() + ttlMs);
     super.set(key, value);
-    if (this.size >= this.#lookAt) this.#dropExpired();
+    if (this.size >= this.#nextCheckAt) this.#dropExpired();
     return this;
   }
 
@@ -96,6 +96,6 @@ class DocumentMap extends Map<string, string> {
   #dropExpired(): void {
     const now = Date.now();
     for (const [key, expires] of this.#expires) if (expires <= now) this.delete(key);
-    this.#lookAt = Math.max(FIRST_LOOK, this.size * 2);
+    this.#nextCheckAt = Math.max(FIRST_LOOK, this.size * 2);
   }
 }

@@ -31,13 +31,13 @@ export class Rollup {
   readonly #hours = new Map<number, Map<string, Group>>();
   readonly #maxGroups: number;
   #groups = 0;
-  #lookAt: number;
+  #mergeAbove: number;
   /** Days before this time are merged: the first hour of a day has all of its sums. */
   #daysBefore = 0;
 
   constructor(maxGroups = MAX_GROUPS) {
     this.#maxGroups = maxGroups;
-    this.#lookAt = maxGroups;
+    this.#mergeAbove = maxGroups;
   }
 
   get daysBefore(): number {
@@ -63,7 +63,7 @@ export class Rollup {
     }
     groups.set(key, { dimensions, sums });
     this.#groups += 1;
-    if (this.#groups > this.#lookAt) this.#joinDays(at);
+    if (this.#groups > this.#mergeAbove) this.#joinDays(at);
   }
 
   /** All groups, by hour. */
@@ -80,7 +80,7 @@ export class Rollup {
       this.#daysBefore = day + DAY_MS;
       for (const hour of open) if (dayOf(hour) === day && hour !== day) this.#moveToDay(hour);
     }
-    this.#lookAt = Math.max(this.#maxGroups, this.#groups + LOOK_AGAIN);
+    this.#mergeAbove = Math.max(this.#maxGroups, this.#groups + LOOK_AGAIN);
   }
 
   #moveToDay(hour: number): void {
@@ -122,7 +122,7 @@ class Records implements CallRecords {
   readonly #indexes = new Map<string, CallRow[]>();
   readonly #rollup = new Rollup();
   readonly #turns = new Turns();
-  #wholeBefore = 0;
+  #completeBefore = 0;
 
   write(accountName: string, id: string, { facts, cost, at, countedAt, before }: CallRecord): void {
     const account = factText(accountName);
@@ -163,7 +163,7 @@ class Records implements CallRecords {
   }
 
   async report(query: ReportQuery): Promise<readonly ReportRow[]> {
-    const report = createReport(query, Math.max(this.#wholeBefore, this.#rollup.daysBefore));
+    const report = createReport(query, Math.max(this.#completeBefore, this.#rollup.daysBefore));
     const hours = report.spans.filter(({ of }) => of === 'hours');
     const calls = report.spans.filter(({ of }) => of === 'calls');
     // Copies are cheap. They make the report a snapshot, although calls arrive between its pieces.
@@ -185,7 +185,7 @@ class Records implements CallRecords {
     const whole = hourOf(before);
     const forgotten = placeBefore(this.#rows, { at: whole, tie: '' });
     if (forgotten > 0) this.#drop(forgotten);
-    this.#wholeBefore = Math.max(this.#wholeBefore, whole);
+    this.#completeBefore = Math.max(this.#completeBefore, whole);
     return forgotten;
   }
 
@@ -198,7 +198,7 @@ class Records implements CallRecords {
 
   #forgetOldest(): void {
     const last = this.#drop(FORGOTTEN).at(-1);
-    if (last) this.#wholeBefore = Math.max(this.#wholeBefore, nextHour(last.at + 1));
+    if (last) this.#completeBefore = Math.max(this.#completeBefore, nextHour(last.at + 1));
   }
 
   /** Drops the oldest rows, which are also the oldest of each index. */

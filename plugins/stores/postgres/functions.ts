@@ -33,9 +33,9 @@ BEGIN
   IF now_ms > deadline THEN RAISE EXCEPTION 'late' USING ERRCODE = '${LATE}', DETAIL = floor(now_ms)::bigint::text; END IF;
 END $$;
 
--- Writes rows of the ledger while all rows are of the versions that they were decided by ('' for one that is not there) and it is
--- nobody else's turn, and appends the ends of calls to the journal. NULL when they are written; else the rows as they are, and it is the
--- turn of the process that asks for it.
+-- Writes rows of the ledger if all rows still have the expected versions ('' for a missing row) and no other process has the turn.
+-- Appends the ends of calls to the journal. Returns NULL after a write; else the current rows, and gives the turn to the process
+-- that requests it.
 CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],
   version_ text, rows_ jsonb, ends_ text, turn_ text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE found_version text := (SELECT value FROM tollgate.meta WHERE name = 'version'); there bigint; same bigint; written bigint;
@@ -59,7 +59,7 @@ BEGIN
     ON CONFLICT (id) DO UPDATE SET version = excluded.version, row = excluded.row, due = excluded.due, until = excluded.until
     WHERE l.version = ANY (versions);
   GET DIAGNOSTICS written = ROW_COUNT;
-  -- Somebody made one that was not there in this moment.
+  -- Another transaction inserted a missing row in the meantime.
   IF written <> jsonb_array_length(rows_) THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '${CONFLICT}'; END IF;
   IF owner_ = turn_ THEN UPDATE tollgate.turn SET until = 0 WHERE owner = turn_; END IF;
   IF ends_ IS NOT NULL THEN
@@ -68,8 +68,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Moves rows of the journal to entries, calls and rollup, oldest first: so many that others hardly wait. One transaction at a time
--- moves rows; the next ones do not wait for it. A row that cannot be read is set aside.
+-- Moves a small number of rows from the journal to entries, calls and rollup, oldest first. One transaction at a time
+-- moves rows; others do not wait for it. An unreadable row is moved to its own table.
 CREATE OR REPLACE FUNCTION tollgate.move_journal(deadline double precision, OUT state text, OUT damaged bigint) LANGUAGE plpgsql AS $$
 DECLARE one tollgate.journal; ends json; moved bigint[] := '{}'; size bigint := 0; left_ int := ${ROWS_AT_ONCE};
   ends_at timestamptz := clock_timestamp() + interval '${MOVE_MS} milliseconds';
@@ -89,7 +89,7 @@ BEGIN
       INSERT INTO tollgate.calls (${CALL})
         SELECT ${CALL} FROM json_populate_recordset(NULL::tollgate.calls, ends -> 'calls')
         ON CONFLICT (account, ref) DO UPDATE SET ${CALL_COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')};
-      -- A record that is forgotten stays so.
+      -- Do not restore a deleted record.
       UPDATE tollgate.calls AS c SET (${CALL}) = ROW (${CALL_COLUMNS.map((name) => `r.${name}`).join(', ')})
         FROM json_populate_recordset(NULL::tollgate.calls, ends -> 'corrected') AS r
         WHERE c.account = r.account AND c.ref = r.ref;
@@ -101,12 +101,12 @@ BEGIN
       damaged := damaged + 1;
     END;
   END LOOP;
-  -- By their numbers: rows of other transactions that were committed meanwhile may have smaller ones.
+  -- Deletes by number: rows that other transactions committed in the meantime may have smaller numbers.
   DELETE FROM tollgate.journal WHERE n = ANY (moved);
   state := CASE WHEN left_ = 0 OR size > ${BYTES_AT_ONCE} OR clock_timestamp() > ends_at THEN 'more' ELSE 'done' END;
 END $$;
 
--- Forgets up to a thousand calls settled before a time, and from when on the records are whole.
+-- Deletes up to a thousand calls settled before a time, and stores the time from which records are complete.
 CREATE OR REPLACE FUNCTION tollgate.forget_calls(deadline double precision, before_ bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE forgotten bigint;
 BEGIN
@@ -160,7 +160,7 @@ CREATE OR REPLACE FUNCTION tollgate.take(deadline double precision, now_ bigint,
 DECLARE w tollgate.windows; used_by jsonb := '{}'; ends_by jsonb := '{}'; before jsonb;
 BEGIN
   PERFORM tollgate.in_time(deadline);
-  -- Makes, restarts and locks all windows, in order of their keys: calls that share some wait instead of deadlocking.
+  -- Creates, restarts and locks all windows in key order, so that calls with common windows do not deadlock.
   FOR w IN INSERT INTO tollgate.windows AS old
       SELECT k, 0, now_ + length FROM (SELECT DISTINCT ON (k) k COLLATE "C" AS k, length FROM unnest(keys, lengths) AS u (k, length)) AS wanted
       ORDER BY k

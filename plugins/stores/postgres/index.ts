@@ -15,7 +15,7 @@ import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.t
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
 import { JournalMover } from '../kit/journal-mover.ts';
-import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { KEPT_OPTION, withStored } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
 import { watchWrites } from '../kit/write-watch.ts';
@@ -216,7 +216,7 @@ export async function openPostgres(
   const ledger = createPostgresLedger(connection, timeoutMs, journal);
   return writes.over({
     kind: 'postgres',
-    ...withKept(
+    ...withStored(
       {
         keyv: createDocuments(createPostgresDocuments(connection), observe, onFailure),
         sets: timeOperations(createPostgresSets(connection), 'sets', observe, onFailure),

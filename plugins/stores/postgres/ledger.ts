@@ -29,7 +29,7 @@ import { digest, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts'
 import { factText, readEntryRow } from '../kit/facts.ts';
 import { storeRefused, unreadable } from '../kit/failure.ts';
 import type { JournalMove, JournalMover, JournalRows } from '../kit/journal-mover.ts';
-import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
+import { createBudgetShares, createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import {
   accountRowId,
@@ -80,11 +80,13 @@ export function createJournal(connection: Connection): JournalRows {
 /** Ledger in Postgres: `kit/ledger.ts` decides; one function compares row versions and writes. */
 export function createPostgresLedger(connection: Connection, timeoutMs: number, journal: JournalMover): Ledger {
   const rows = createRows(connection, timeoutMs, journal);
+  const transact = createVersionedLedger(rows);
   return {
     ...createLedgerChanges({
-      transact: createVersionedLedger(rows),
+      transact,
       findExpired: async (now) => (await connection.read('expired', EXPIRED, [now])).map(readExpired),
     }),
+    ...createBudgetShares({ transact }),
     balance: async (account) => {
       const [row] = await rows.read([accountRowId(storeKey(account))]);
       const { balance, held, spent, credited, updatedAt } = row ? readAccountRow(row) : NEW_ACCOUNT;
@@ -127,7 +129,11 @@ function readExpired(row: Row): LedgerKeys {
 export function createRows(connection: Connection, timeoutMs: number, journal: JournalMover): VersionedRows {
   const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
   return {
-    ...{ kind: 'postgres', timeoutMs, now: connection.now, reconnected: connection.reconnected, read },
+    kind: 'postgres',
+    timeoutMs,
+    now: connection.now,
+    reconnected: connection.reconnected,
+    read,
     commit: async ({ expected, version, rows, turn = null, ...ends }) => {
       const ids = [...expected.keys()];
       const packed = packEnds(ends);

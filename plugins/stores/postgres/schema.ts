@@ -28,7 +28,7 @@ CREATE INDEX IF NOT EXISTS documents_expires ON tollgate.documents (expires) WHE
 
 -- Accounts, budgets and requests, as kit/versioned-ledger.ts writes them.
 CREATE TABLE IF NOT EXISTS tollgate.ledger (id text COLLATE "C" PRIMARY KEY, version text NOT NULL, row text NOT NULL,
-  -- When the sweeper asks for it; when it may be deleted.
+  -- Time of the sweep; time from which it may be deleted.
   due bigint, until bigint) WITH (fillfactor = 50);
 CREATE INDEX IF NOT EXISTS ledger_due ON tollgate.ledger (due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ledger_until ON tollgate.ledger (until) WHERE until IS NOT NULL;
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS tollgate.calls (account text, ref text, at bigint NOT
   sums bigint[] NOT NULL, facts text NOT NULL, PRIMARY KEY (account, ref));
 CREATE INDEX IF NOT EXISTS calls_at ON tollgate.calls (at, n);
 CREATE INDEX IF NOT EXISTS calls_counted ON tollgate.calls (counted_at);
--- A list of one of these reads its own records, however many others there are.
+-- One index per filter: a list reads only matching records.
 CREATE INDEX IF NOT EXISTS calls_of_account ON tollgate.calls (name, at, n);
 CREATE INDEX IF NOT EXISTS calls_of_user ON tollgate.calls (user_id, at, n);
 CREATE INDEX IF NOT EXISTS calls_of_key ON tollgate.calls (key, at, n);
@@ -55,14 +55,14 @@ CREATE TABLE IF NOT EXISTS tollgate.rollup (hour bigint, id text, account text N
   key text NOT NULL, tags text NOT NULL, operation text NOT NULL, provider text NOT NULL, model text NOT NULL,
   ${SUMS}, PRIMARY KEY (hour, id));
 
--- Ends of calls that are in the ledger already, and not yet in entries, calls and rollup: one row a transaction. Rows live for a
--- moment, so they are vacuumed by their number.
+-- Ends of calls that are in the ledger but not yet in entries, calls and rollup: one row per transaction. Rows are
+-- short-lived, so vacuum runs by their number.
 CREATE TABLE IF NOT EXISTS tollgate.journal (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, checksum bytea NOT NULL,
   data text NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
--- Rows of the journal that could not be read.
+-- Unreadable rows of the journal.
 CREATE TABLE IF NOT EXISTS tollgate.damaged_journal (n bigint PRIMARY KEY, found_at bigint NOT NULL, checksum bytea, data text);
 
--- The process whose turn it is to write to the ledger, until that time in Unix milliseconds; at most one row.
+-- The process that has the turn to write to the ledger, and its end in Unix milliseconds; at most one row.
 CREATE UNLOGGED TABLE IF NOT EXISTS tollgate.turn (id boolean PRIMARY KEY DEFAULT true CHECK (id), owner text NOT NULL,
   until double precision NOT NULL);
 

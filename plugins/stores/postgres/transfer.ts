@@ -86,7 +86,8 @@ async function* readAll(connection: Connection, ledger: Ledger): AsyncGenerator<
   yield* readCalls(ledger);
   for await (const row of walk('rollup', ['hour', 'id'], [-1, '']))
     yield {
-      ...{ is: 'hour', hour: whole(row['hour']) },
+      is: 'hour',
+      hour: whole(row['hour']),
       dimensions: ROLLUP_DIMENSIONS.map((name) => String(row[name === 'user' ? 'user_id' : name])),
       sums: SUM_NAMES.map((name) => whole(row[name])),
     };

@@ -15,7 +15,7 @@ import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable, unreadable } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
 import { JournalMover } from '../kit/journal-mover.ts';
-import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { KEPT_OPTION, withStored } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
 import { watchWrites } from '../kit/write-watch.ts';
@@ -34,7 +34,7 @@ import {
   SCHEMA_VERSION,
 } from './connection.ts';
 import { createJournal } from './journal.ts';
-import { Books, createRedisLedger } from './ledger.ts';
+import { createRedisLedger, RedisLedgerRows } from './ledger.ts';
 import { createRedisTransfer } from './transfer.ts';
 
 /**
@@ -283,7 +283,7 @@ function createRoomFinder(connection: Connection, log: Log | undefined): () => P
     if (!isFull && room !== undefined && room <= 0)
       log?.warn(
         { store: 'redis' },
-        'Redis uses three quarters of its maxmemory (or of half of its machine), so accounts store almost no new data; set or raise maxmemory, or lower keepPerAccount',
+        'Redis uses three quarters of its maxmemory (or of half of its machine), so accounts can store almost no new data; set or raise maxmemory, or lower keepPerAccount',
       );
     isFull = room !== undefined && room <= 0;
     return room;
@@ -346,11 +346,11 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
   const writes = watchWrites(log);
   const { onFailure } = writes;
   const journal = new JournalMover(createJournal(connection, createLedgerKeys(prefix), keepEntries), log);
-  const books = new Books(connection, { prefix, timeoutMs, journal });
-  const ledger = createRedisLedger(connection, books);
+  const ledgerRows = new RedisLedgerRows(connection, { prefix, timeoutMs, journal });
+  const ledger = createRedisLedger(connection, ledgerRows);
   return writes.over({
     kind: 'redis',
-    ...withKept(
+    ...withStored(
       {
         keyv: createDocuments(createRedisDocuments(connection, keys), observe, onFailure),
         sets: timeOperations(createRedisSets(connection, keys), 'sets', observe, onFailure),
@@ -359,7 +359,7 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
       createRoomFinder(connection, log),
     ),
     ledger: timeOperations(ledger, 'ledger', observe, onFailure),
-    transfer: () => createRedisTransfer({ connection, prefix, keys, books, ledger, scripts: SCRIPTS }),
+    transfer: () => createRedisTransfer({ connection, prefix, keys, ledgerRows, ledger, scripts: SCRIPTS }),
     counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe, onFailure),
     health: async () => {
       await connection.health();

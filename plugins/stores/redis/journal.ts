@@ -40,7 +40,7 @@ type SumsItem = readonly [hour: string, group: string, dimensions: string, sums:
  */
 const MOVE = defineWrite(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return { 0, 0 } end
--- A server that takes no writes refuses the first one. After it no command fails for that reason, so a row is moved whole.
+-- A read-only server rejects this first write. Later commands cannot fail for that reason, so a row is moved completely.
 redis.call('SET', ARGV[2] .. ':journal-moved', string.format('%.0f', now_ms))
 local most, keep, life = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local function key(...) return ARGV[2] .. ':' .. table.concat({...}, ':') end
@@ -49,7 +49,7 @@ local function move_record(record, text, touched)
   local hour, id, lists, before = unpack(record)
   local records, calls = key('records', hour), key('calls', hour)
   if before ~= cjson.null then
-    -- A record that is forgotten stays so.
+    -- Do not restore a deleted record.
     if redis.call('HEXISTS', records, id) == 0 then return end
     for _, list in ipairs(before) do redis.call('ZREM', key('calls-by', list), id) end
   end

@@ -4,7 +4,7 @@ import { hourOf } from '../kit/call-rows.ts';
 import { entryId, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';
 import { storeRefused } from '../kit/failure.ts';
 import type { JournalMover } from '../kit/journal-mover.ts';
-import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
+import { createBudgetShares, createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
 import {
   accountRowId,
   createVersionedLedger,
@@ -37,9 +37,9 @@ import { packEnds } from './journal.ts';
 
 /**
  * Compares row versions, and writes if all are as expected and no other process has the turn. KEYS: schema of the
- * ledger, its journal, its turn. ARGV: deadline, schema, changes, journal rows. The changes are one JSON text: key and
- * version of each row ('' if absent), commands as texts, and the process if it requests its turn. Returns the current
- * rows if nothing was written, else 0.
+ * ledger, its journal, its turn. ARGV: deadline, schema, changes, journal rows. The changes are one JSON text:
+ * key and version of each row ('' if absent), commands as texts, and the process that requests its turn, if any. Returns
+ * the current rows if nothing was written, else 0.
  */
 const COMMIT = defineWrite(`
 local schema = redis.call('GET', KEYS[1])
@@ -55,7 +55,7 @@ if isStale or (turn and turn ~= changes.turn and #rows > 0) then
   return rows
 end
 if turn and turn == changes.turn then redis.call('DEL', KEYS[3]) end
--- The commands at the end: what cannot be written, such as a journal that somebody made another key of, leaves the money as it was.
+-- Writes come last: if one fails, for example because the journal key has another type, balances are unchanged.
 if #ARGV > 3 then redis.call('RPUSH', KEYS[2], unpack(ARGV, 4)) end
 for _, command in ipairs(changes.commands) do redis.call(unpack(command)) end
 return 0
@@ -76,16 +76,15 @@ interface LedgerOptions {
 }
 
 /** Ledger in Redis: `kit/ledger.ts` decides; one script compares row versions and writes. */
-export function createRedisLedger(connection: Connection, books: Books): Ledger {
-  const { keys } = books;
+export function createRedisLedger(connection: Connection, ledgerRows: RedisLedgerRows): Ledger {
+  const { keys } = ledgerRows;
+  const transact = createVersionedLedger(ledgerRows);
   return {
-    ...createLedgerChanges({
-      transact: createVersionedLedger(books),
-      findExpired: (now) => books.findExpired(now),
-    }),
+    ...createLedgerChanges({ transact, findExpired: (now) => ledgerRows.findExpired(now) }),
+    ...createBudgetShares({ transact }),
     clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [keys.due], []))),
     balance: async (account) => {
-      const [row] = await books.read([accountRowId(storeKey(account))]);
+      const [row] = await ledgerRows.read([accountRowId(storeKey(account))]);
       const { balance, held, spent, credited, updatedAt } = row ? readAccountRow(row) : NEW_ACCOUNT;
       return { balance, held, spent, credited, updatedAt };
     },
@@ -93,28 +92,28 @@ export function createRedisLedger(connection: Connection, books: Books): Ledger 
       const from = after === undefined ? '-' : `(${JSON.stringify(after)}`;
       const page = { LIMIT: { offset: 0, count: pageLimit(limit) } };
       const names = await connection.read((client) => client.zRangeByLex(keys.accounts, from, '+', page));
-      const rows = await books.read(names.map((name) => accountRowId(storeKey(readJson<string>(name)))));
+      const rows = await ledgerRows.read(names.map((name) => accountRowId(storeKey(readJson<string>(name)))));
       return rows.map((row) => {
         const { name, lastEntry: _, ...balance } = readAccountRow(row);
         return { account: name, ...balance };
       });
     },
-    budgets: (ids) => readBudgets((rows) => books.read(rows), ids),
-    entries: (account, page) => books.entries(account, page),
+    budgets: (ids) => readBudgets((rows) => ledgerRows.read(rows), ids),
+    entries: (account, page) => ledgerRows.entries(account, page),
     calls: async (query) => {
-      await books.journal.drain();
+      await ledgerRows.journal.drain();
       return readPage(connection, keys, query);
     },
     report: async (query) => {
-      await books.journal.drain();
+      await ledgerRows.journal.drain();
       return readReport(connection, keys, query);
     },
-    forgetCalls: (before) => books.forget(hourOf(before)),
+    forgetCalls: (before) => ledgerRows.forget(hourOf(before)),
   };
 }
 
 /** Reads and writes the rows and entries of the ledger. */
-export class Books implements VersionedRows {
+export class RedisLedgerRows implements VersionedRows {
   readonly kind = 'redis';
   readonly timeoutMs: number;
   readonly keys: Keys;
@@ -261,8 +260,8 @@ interface Line {
 
 export function readLine(account: string, line: string): Line {
   const [n, kind, amount, reason, ref, at, balance] = readJson<readonly unknown[]>(line);
-  const told = { kind: kind === 'credit' ? kind : 'charge', reason: String(reason), ref: String(ref) } as const;
-  const entry = { id: entryId(whole(n)), account, ...told, amount: whole(amount), at: whole(at) };
+  const reported = { kind: kind === 'credit' ? kind : 'charge', reason: String(reason), ref: String(ref) } as const;
+  const entry = { id: entryId(whole(n)), account, ...reported, amount: whole(amount), at: whole(at) };
   return { n: whole(n), balance: whole(balance), entry };
 }
 

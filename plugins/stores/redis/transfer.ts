@@ -5,14 +5,14 @@ import { unreadable } from '../kit/failure.ts';
 import { createLedgerWriter, type MovedRow, readCalls, readMoved, toLedgerRow } from '../kit/transfer.ts';
 import { GROUP, readJson, scanHash } from './calls.ts';
 import { type Connection, nodesOf } from './connection.ts';
-import { type Books, carryForward, readLine } from './ledger.ts';
+import { carryForward, type RedisLedgerRows, readLine } from './ledger.ts';
 
 interface Parts {
   readonly connection: Connection;
   readonly prefix: string;
   readonly keys: Readonly<Record<'set' | 'number' | 'name' | 'documents', (name: string) => string>>;
   readonly scripts: Readonly<Record<'put' | 'add' | 'count', Parameters<Connection['write']>[0]>>;
-  readonly books: Books;
+  readonly ledgerRows: RedisLedgerRows;
   readonly ledger: Ledger;
 }
 
@@ -22,11 +22,11 @@ const AT_ONCE = 50;
 
 /** Reads all rows under the prefix, and adds rows to an empty one. */
 export function createRedisTransfer(parts: Parts): Transfer {
-  const { books, ledger } = parts;
-  const writeLedger = createLedgerWriter((changes) => books.commit(changes));
+  const { ledgerRows, ledger } = parts;
+  const writeLedger = createLedgerWriter((changes) => ledgerRows.commit(changes));
   return {
     async *read() {
-      await books.journal.drain();
+      await ledgerRows.journal.drain();
       yield* readAll(parts);
     },
     async write(rows) {
@@ -34,7 +34,7 @@ export function createRedisTransfer(parts: Parts): Transfer {
       for (let at = 0; at < moved.length; at += AT_ONCE)
         await Promise.all(moved.slice(at, at + AT_ONCE).map((row) => writeOne(parts, row)));
       for (let at = 0; at < moved.length; at += AT_ONCE) await writeLedger(moved.slice(at, at + AT_ONCE));
-      await books.journal.drain();
+      await ledgerRows.journal.drain();
       for (const row of moved) if (row.is === 'records_from') await ledger.forgetCalls(row.at);
     },
   };
@@ -87,7 +87,7 @@ function readTexts({ read }: Connection, keys: readonly string[]) {
 }
 
 async function* readAll(parts: Parts): AsyncGenerator<MovedRow> {
-  const { connection, prefix, books, ledger } = parts;
+  const { connection, prefix, ledgerRows, ledger } = parts;
   const documents = `${prefix}:doc:`;
   for await (const keys of scan(connection, documents))
     for (const { key, text, until } of await readTexts(connection, keys)) {
@@ -102,12 +102,12 @@ async function* readAll(parts: Parts): AsyncGenerator<MovedRow> {
       yield { is: 'number', key: await readName(parts, key), value: whole(text) };
   yield* readEntries(parts);
   for (const kind of ['account', 'budget', 'request'])
-    for await (const keys of scan(connection, books.keys.row(`${kind}:`)))
+    for await (const keys of scan(connection, ledgerRows.keys.row(`${kind}:`)))
       for (const { key, text, until } of await readTexts(connection, keys))
-        yield toLedgerRow(key.slice(books.keys.row('').length), text.slice(text.indexOf(' ') + 1), until);
+        yield toLedgerRow(key.slice(ledgerRows.keys.row('').length), text.slice(text.indexOf(' ') + 1), until);
   yield* readCalls(ledger);
   yield* readHours(parts);
-  const from = await connection.read((client) => client.zScore(books.keys.recordsFrom, 'at'));
+  const from = await connection.read((client) => client.zScore(ledgerRows.keys.recordsFrom, 'at'));
   if (from !== null) yield { is: 'records_from', at: Number(from) };
 }
 
@@ -134,30 +134,34 @@ async function* membersOf(connection: Connection, key: string): AsyncGenerator<s
 }
 
 /** Reads the ledger entries of all accounts. The oldest ones are already merged into one entry. */
-async function* readEntries({ connection, books }: Parts): AsyncGenerator<MovedRow> {
-  for await (const packed of membersOf(connection, books.keys.accounts)) {
+async function* readEntries({ connection, ledgerRows }: Parts): AsyncGenerator<MovedRow> {
+  for await (const packed of membersOf(connection, ledgerRows.keys.accounts)) {
     const name = readJson<string>(packed);
     const account = storeKey(name);
     for (let at = 0; ; at += PAGE) {
-      const lines = await connection.read((client) => client.lRange(books.keys.entries(account), at, at + PAGE - 1));
+      const lines = await connection.read((client) =>
+        client.lRange(ledgerRows.keys.entries(account), at, at + PAGE - 1),
+      );
       for (const [place, line] of lines.entries()) {
         const { n, balance, entry } = readLine(account, line);
-        const { id: _, ...told } = at + place === 0 && n > 1 ? carryForward(entry, balance) : entry;
-        yield { is: 'entry', name, ...told };
+        const { id: _, ...reported } = at + place === 0 && n > 1 ? carryForward(entry, balance) : entry;
+        yield { is: 'entry', name, ...reported };
       }
       if (lines.length < PAGE) break;
     }
   }
 }
 
-async function* readHours({ connection, books }: Parts): AsyncGenerator<MovedRow> {
-  const { keys } = books;
+async function* readHours({ connection, ledgerRows }: Parts): AsyncGenerator<MovedRow> {
+  const { keys } = ledgerRows;
   for (const hour of await connection.read((client) => client.zRangeByScore(keys.hours, '-inf', '+inf'))) {
     const found = await scanHash(connection, keys.rollup(Number(hour)));
     for (const [group, text] of found)
       if (group.length === GROUP)
         yield {
-          ...{ is: 'hour', hour: Number(hour), dimensions: readJson<readonly string[]>(text) },
+          is: 'hour',
+          hour: Number(hour),
+          dimensions: readJson<readonly string[]>(text),
           sums: SUM_NAMES.map((_, place) => Number(found.get(`${group}.${place}`) ?? 0)),
         };
   }

@@ -3,7 +3,7 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { factText, readFacts } from '../kit/facts.ts';
 import { storeRefused } from '../kit/failure.ts';
-import { withKept } from '../kit/kept.ts';
+import { withStored } from '../kit/kept.ts';
 import type { LedgerRow, MovedRow } from '../kit/transfer.ts';
 import { createDocumentAdapters, createSqliteSets } from './documents.ts';
 import { type Database, importDriver } from './driver.ts';
@@ -16,7 +16,7 @@ export const MICRO_DOLLAR_VERSION = 4;
 
 const NANO_PER_MICRO = 1000;
 
-const REFUSAL = `The sqlite store was made by an earlier version of Tollgate (schema ${MICRO_DOLLAR_VERSION}), which counted in micro-dollars: run "tollgate export <file>" on it, and "tollgate import <file>" on a new folder. Nothing in it was changed.`;
+const REFUSAL = `The sqlite store was made by an earlier version of Tollgate (schema ${MICRO_DOLLAR_VERSION}), which counted in micro-dollars: run "tollgate store export <file>" on it, and "tollgate store import <file>" on a new folder. Nothing in it was changed.`;
 
 /**
  * Opens a file of {@link MICRO_DOLLAR_VERSION} for reading: documents and sets can be read, and `transfer` converts
@@ -37,7 +37,7 @@ export async function openEarlier(file: string): Promise<Store> {
   const documents = createDocuments(createDocumentAdapters(database, writer));
   return {
     kind: 'sqlite',
-    ...withKept({ keyv: documents, sets: createSqliteSets(database, writer) }, undefined, async () => 0),
+    ...withStored({ keyv: documents, sets: createSqliteSets(database, writer) }, undefined, async () => 0),
     ledger: refuseAll<Store['ledger']>(),
     counters: refuseAll<Store['counters']>(),
     transfer: () => transfer,
@@ -90,7 +90,15 @@ async function* readAll(database: Database, writer: Writer): AsyncGenerator<Move
     };
   }
   for await (const { id, spent, held, until } of rows('SELECT * FROM budgets', ['id']))
-    yield { is: 'budget', id: String(id), spent: nano(spent), held: nano(held), until: numberOrNone(until) };
+    yield {
+      is: 'budget',
+      id: String(id),
+      spent: nano(spent),
+      held: nano(held),
+      until: numberOrNone(until),
+      start: undefined,
+      lease: undefined,
+    };
   for await (const row of rows('SELECT *, 0 AS swept_at FROM holds', ['account', 'ref'])) yield readOpen('held', row);
   for await (const row of rows('SELECT *, at AS swept_at FROM swept', ['ref', 'account'])) yield readOpen('swept', row);
   // Rows of swept requests were returned before.
@@ -161,9 +169,18 @@ function readCall(row: Row): LedgerRow {
   const facts = readFacts(JSON.stringify({ ...packed, ...dimensions, ...(session != null && { session }), outcome }));
   const at = Number(row['at']);
   const { saved } = packed;
-  const told = convertFacts(saved === undefined ? facts : { ...facts, saved });
+  const reported = convertFacts(saved === undefined ? facts : { ...facts, saved });
   const name = String(row['account']);
-  return { is: 'call', account, ref, name: factText(name), facts: told, cost: nano(row['cost']), at, countedAt: at };
+  return {
+    is: 'call',
+    account,
+    ref,
+    name: factText(name),
+    facts: reported,
+    cost: nano(row['cost']),
+    at,
+    countedAt: at,
+  };
 }
 
 function convertFacts(facts: CallFacts): CallFacts {

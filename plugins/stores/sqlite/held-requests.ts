@@ -1,5 +1,5 @@
 /** Entry of the table of {@link HeldRequests}; empty after its request has ended. */
-interface Place<T> {
+interface HeldEntry<T> {
   row: T | undefined;
 }
 
@@ -13,7 +13,7 @@ const REPLACE_AFTER = 512;
  */
 export class HeldRequests<T> {
   readonly #most: number;
-  #places = new Map<string, Place<T>>();
+  #places = new Map<string, HeldEntry<T>>();
   #size = 0;
 
   /** `most`: maximum number of requests; beyond it, all are dropped. */
@@ -56,7 +56,7 @@ export class HeldRequests<T> {
   }
 
   #replace(): void {
-    const places = new Map<string, Place<T>>();
+    const places = new Map<string, HeldEntry<T>>();
     for (const [key, place] of this.#places) if (place.row !== undefined) places.set(key, place);
     this.#places = places;
   }

@@ -13,7 +13,7 @@ import {
 import { finite, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeRefused, storeUnavailable } from '../kit/failure.ts';
-import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { KEPT_OPTION, withStored } from '../kit/kept.ts';
 import { watchWrites } from '../kit/write-watch.ts';
 import { createDocumentAdapters, createSqliteSets } from './documents.ts';
 import { type Database, importDriver, isBusy, sqliteFailure } from './driver.ts';
@@ -242,7 +242,7 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
   const { ledger, journal } = openSqliteLedger(database, writer, log);
   return writes.over({
     kind: 'sqlite',
-    ...withKept(
+    ...withStored(
       { keyv: createDocuments(createDocumentAdapters(database, writer)), sets: createSqliteSets(database, writer) },
       options.keepPerAccount,
       () => findDiskRoom(options.folder),

@@ -2,16 +2,12 @@ import { crc32 } from 'node:zlib';
 import type { Log } from '../../../contract/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, packFacts, SUM_NAMES, type Sums, sumsOf } from '../kit/call-rows.ts';
 import { factText } from '../kit/facts.ts';
-import { storeRefused } from '../kit/failure.ts';
+import { type JournalMove, JournalMover } from '../kit/journal-mover.ts';
 import type { CallRecord, LedgerChange, LedgerKeys } from '../kit/ledger.ts';
 import type { CallsSql } from './calls-sql.ts';
 import type { Database, SqlValue } from './driver.ts';
 import type { Writer } from './writer.ts';
 
-/** Delay between a commit and the move of what it added to the journal. */
-const MOVE_AFTER_MS = 250;
-/** Delay before the next attempt when a move failed. */
-const RETRY_MS = 1000;
 /** Rows of the journal that one transaction moves. */
 const ROWS_AT_ONCE = 100;
 /** Items of one journal row; a commit with more writes several rows. */
@@ -48,11 +44,9 @@ export class Journal {
   readonly #sql: ReturnType<typeof prepareJournal>;
   readonly #calls: CallsTables;
   readonly #writer: Writer;
-  readonly #log: Log | undefined;
+  readonly #mover: JournalMover;
   readonly #onMove: () => void;
   #items: Item[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
 
   /** `onMove` writes the pending sums of this transaction, because a move writes to their rows. */
   constructor(database: Database, writer: Writer, calls: CallsTables, onMove: () => void, log: Log | undefined) {
@@ -60,15 +54,22 @@ export class Journal {
     this.#calls = calls;
     this.#writer = writer;
     this.#onMove = onMove;
-    this.#log = log;
+    this.#mover = new JournalMover(
+      {
+        kind: 'sqlite',
+        damagedName: 'damaged_journal',
+        isEmpty: async () => !writer.hasQueued && !this.#has('any'),
+        move: () => writer.write('ledger.move', this.#moveSome),
+        countDamaged: async () => Number((await writer.read('store.health', () => this.#sql.damaged.get()))?.['count']),
+      },
+      log,
+    );
     writer.onCommit(this.flush);
     writer.onRollback(() => {
       this.#items = [];
       calls.groups.clear();
       calls.names.clear();
     });
-    // Moves rows of a process that was killed.
-    if (this.#has('any')) this.#moveLater(MOVE_AFTER_MS);
   }
 
   /** Adds an item to the row of this transaction. */
@@ -99,42 +100,37 @@ export class Journal {
       const data = JSON.stringify(some);
       this.#sql.append.run(crc32(data), data);
     }
-    this.#moveLater(MOVE_AFTER_MS);
+    this.#mover.moveLater();
   };
 
   /** Runs a query that sees all entries and records, those of the journal included. */
   async read<T>(operation: string, query: () => T): Promise<T> {
     if (this.#writer.isClosed) return this.#writer.read(operation, query);
-    while (this.#has('isLong')) await this.#writer.write('ledger.move', this.#moveSome);
+    if (this.#has('isLong')) await this.#mover.drain();
     if (!this.#writer.hasQueued && !this.#has('any')) return this.#writer.read(operation, query);
-    return this.#writer.write(operation, () => {
+    let damaged = 0;
+    const result = await this.#writer.write(operation, () => {
       this.flush();
-      this.#moveAll();
+      damaged = this.#moveAll();
       return query();
     });
+    this.#mover.reportDamaged(damaged);
+    return result;
   }
 
   /** Moves all current rows. */
-  async drain(): Promise<void> {
-    await this.read('ledger.move', () => undefined);
+  drain(): Promise<void> {
+    return this.#mover.drain();
   }
 
   /** Rejects when rows of the journal could not be read. */
-  async check(): Promise<void> {
-    const row = await this.#writer.read('store.health', () => this.#sql.damaged.get());
-    const count = Number(row?.['count']);
-    if (count === 0) return;
-    throw storeRefused(
-      `The sqlite store has ${count} damaged journal rows: calls are missing in lists, reports and books, while balances are right. Restore a backup, or accept the loss by emptying the table "damaged_journal".`,
-    );
+  check(): Promise<void> {
+    return this.#mover.check();
   }
 
   /** Moves the remaining rows, and stops. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    // The next start moves remaining rows.
-    await this.drain().catch(() => undefined);
+  close(): Promise<void> {
+    return this.#mover.close();
   }
 
   /** Checks if there are rows. Also false if the file is unreadable, which the next query reports. */
@@ -146,47 +142,41 @@ export class Journal {
     }
   }
 
-  #moveLater(delayMs: number): void {
-    if (this.#timer || this.#isClosed) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      if (this.#writer.isClosed) return;
-      this.#writer.write('ledger.move', this.#moveSome).then(
-        () => !this.#isClosed && this.#has('any') && this.#moveLater(0),
-        () => this.#moveLater(RETRY_MS),
-      );
-    }, delayMs);
-    this.#timer.unref();
-  }
-
-  readonly #moveSome = (): void => {
-    this.#move(this.#sql.first.all(ROWS_AT_ONCE));
+  readonly #moveSome = (): JournalMove => {
+    // Changes before this one are in the same transaction.
+    this.flush();
+    return this.#move();
   };
 
-  #moveAll(): void {
+  /** Moves all rows inside a transaction; returns the number of damaged ones. */
+  #moveAll(): number {
+    let total = 0;
     for (;;) {
-      const rows = this.#sql.first.all(ROWS_AT_ONCE);
-      this.#move(rows);
-      if (rows.length < ROWS_AT_ONCE) return;
+      const { state, damaged } = this.#move();
+      total += damaged;
+      if (state === 'done') return total;
     }
   }
 
   /** Moves rows inside a transaction, and deletes them. */
-  #move(rows: ReturnType<ReturnType<typeof prepareJournal>['first']['all']>): void {
+  #move(): JournalMove {
+    const rows = this.#sql.first.all(ROWS_AT_ONCE);
     const last = rows.at(-1)?.['n'];
-    if (last === undefined) return;
+    if (last === undefined) return { state: 'done', damaged: 0 };
     this.#onMove();
     const move = new Move(this.#sql, this.#calls);
+    let damaged = 0;
     for (const { n, checksum, data } of rows) {
       const items = readItems(checksum, data);
       if (items) for (const item of items) move.add(item);
       else {
         this.#sql.setAside.run(Date.now(), n ?? null);
-        this.#log?.error({ row: n }, 'a row of the journal of the sqlite store is damaged: its calls are in no list');
+        damaged += 1;
       }
     }
     move.end();
     this.#sql.remove.run(last);
+    return { state: rows.length < ROWS_AT_ONCE ? 'done' : 'more', damaged };
   }
 }
 

@@ -1,4 +1,4 @@
-import type { AccountBalance } from '../../../contract/index.ts';
+import type { AccountBalance, BudgetStart } from '../../../contract/index.ts';
 import { packPlanned, readFacts } from '../kit/facts.ts';
 import {
   type BudgetRow,
@@ -106,20 +106,16 @@ export class LedgerTables {
     const id = requestKey(keys);
     const held = this.#held.get(id);
     if (held && keys.budgets === undefined) {
-      // The end of a hold only adds to sums, so concurrent changes by other processes do not matter.
+      // The end of a hold only adds to sums, so concurrent changes by other processes do not matter, except the
+      // beginning of a budget. The first budget of a request is that of its key, which has no beginning.
+      if (held.budgets.length > 1) this.#checkCommits();
       const rows = this.#readRows(keys, held, now);
       const made = change(rows, now);
       if (made.request && this.#putRequest('endHold', keys, made.request)) return this.#write(keys, id, rows, made);
       // Another process has ended or swept it.
       this.#held.delete(id);
     }
-    if (!this.#isCurrent) {
-      // Commits of other processes since the last check invalidate the cache.
-      const version = this.sql.version.get()?.['data_version'];
-      if (version !== this.#version) this.#forget();
-      this.#version = version;
-      this.#isCurrent = true;
-    }
+    this.#checkCommits();
     // A reservation is almost always the first of its id, so the hold is inserted on that condition, without a read.
     if (keys.budgets && !held) {
       const rows = this.#readRows(keys, undefined, now);
@@ -131,6 +127,15 @@ export class LedgerTables {
     const made = change(rows, now);
     if (made.request) this.#putRequest('putHold', keys, made.request);
     return this.#write(keys, id, rows, made);
+  }
+
+  /** Drops cached rows if other processes have committed. Once a transaction. */
+  #checkCommits(): void {
+    if (this.#isCurrent) return;
+    const version = this.sql.version.get()?.['data_version'];
+    if (version !== this.#version) this.#forget();
+    this.#version = version;
+    this.#isCurrent = true;
   }
 
   #readRows(keys: LedgerKeys, request: RequestRow | undefined, now: number): LedgerRows {
@@ -165,10 +170,17 @@ export class LedgerTables {
       const added = this.#addTo('budget', budget.id, undefined, budget.until);
       added.held += budget.held;
       added.spent += budget.spent;
+      let start: BudgetStart | undefined;
       for (const row of before.budgets) {
         if (row?.id !== budget.id) continue;
         added.held -= row.held;
         added.spent -= row.spent;
+        start = row.start;
+      }
+      if (budget.start !== start) {
+        this.flush();
+        this.#isCurrent = true;
+        this.sql.putStart.run(JSON.stringify(budget.start), budget.id);
       }
       this.#budgets = remember(this.#budgets, budget.id, budget);
     }
@@ -212,7 +224,14 @@ export class LedgerTables {
     const row = this.sql.sums.get('budget', id);
     if (!row) return undefined;
     const until = row['until'] == null ? undefined : Number(row['until']);
-    return { id, spent: Number(row['spent']), held: Number(row['held']), until };
+    return {
+      id,
+      spent: Number(row['spent']),
+      held: Number(row['held']),
+      until,
+      start: readBudgetStart(row['name']),
+      lease: undefined,
+    };
   }
 
   #readRequest({ ref, account, kind }: LedgerKeys): RequestRow | undefined {
@@ -284,6 +303,11 @@ export function readName(key: string, packed: unknown): string {
   return typeof packed === 'string' ? (JSON.parse(packed) as string) : key;
 }
 
+/** Reads the beginning of a budget from its row, which has it as JSON in the column `name`; undefined without one. */
+export function readBudgetStart(packed: unknown): BudgetStart | undefined {
+  return typeof packed === 'string' ? (JSON.parse(packed) as BudgetStart) : undefined;
+}
+
 /** Maximum number of rows of sums in one statement. */
 const SUMS_AT_ONCE = 8;
 const SUMS_COLUMNS = 9;
@@ -312,6 +336,7 @@ function prepareLedger(database: Database) {
     sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, until FROM sums
       WHERE kind = ? AND id = ?`),
     addSums: prepareAddSums(database),
+    putStart: database.prepare("UPDATE sums SET name = ? WHERE kind = 'budget' AND id = ?"),
     hold: database.prepare(`SELECT state, amount, budgets, facts, swept_at, counted_at, until FROM holds
       WHERE ref = ? AND account = ?`),
     ended: database.prepare('SELECT 1 AS known FROM ended WHERE ref = ? AND account = ? AND kind = ?'),

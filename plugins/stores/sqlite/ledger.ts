@@ -28,7 +28,7 @@ import { PIECE_MS, Turns } from '../kit/turns.ts';
 import { prepareCalls } from './calls-sql.ts';
 import type { Database, Statement } from './driver.ts';
 import { type CallGroups, type CallNames, type CallsTables, Journal, openCallsTables } from './journal.ts';
-import { type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
+import { type LedgerSql, LedgerTables, readBalance, readBudgetStart, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
 /** Minimum number of concurrent calls for shared commits. */
@@ -71,7 +71,9 @@ function createLedger(tables: LedgerTables, writer: Writer, journal: Journal, ca
       read('ledger.budgets', () =>
         ids.map((id) => {
           const row = sql.sums.get('budget', storeKey(id));
-          return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
+          const sums = { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
+          const start = readBudgetStart(row?.['name']);
+          return start ? { ...sums, start } : sums;
         }),
       ),
     entries: (account, page) => journal.read('ledger.entries', () => readEntries(sql, account, page)),
@@ -181,15 +183,15 @@ function indexValue(names: CallNames, { name, value }: ChosenIndex): string | nu
 /** Tie before all records of its millisecond. */
 const NOTHING_BEFORE = -1;
 
-function placeOf(row: Row): Place {
+function placeOf(row: Row): RowPosition {
   return { at: Number(row['at']), tie: Number(row['tie']) };
 }
 
-function cursorOf({ at, tie }: Place): string {
+function cursorOf({ at, tie }: RowPosition): string {
   return callCursor({ at, tie: String(tie) });
 }
 
-function readPlace({ at, tie }: CallCursor): Place {
+function readPlace({ at, tie }: CallCursor): RowPosition {
   if (!/^-?\d{1,15}$/.test(tie)) throw noCallCursor();
   return { at, tie: Number(tie) };
 }
@@ -220,8 +222,8 @@ async function readReport(
   let until = performance.now() + PIECE_MS;
   for (const span of report.spans) {
     const read = span.of === 'hours' ? readHours : readCalls;
-    for (let place: Place | undefined = { at: span.from, tie: NOTHING_BEFORE }; place; ) {
-      const start: Place = place;
+    for (let place: RowPosition | undefined = { at: span.from, tie: NOTHING_BEFORE }; place; ) {
+      const start: RowPosition = place;
       // Added outside of the writer, because its queries may run twice.
       const piece = await writer.readLatest('ledger.report', () => read(tables, report, span, start));
       addSums(tables.groups, report, span.interval, piece.rows);
@@ -235,7 +237,7 @@ async function readReport(
 }
 
 /** Position of a row by its time and its number, which is the order of records and hours. */
-interface Place {
+interface RowPosition {
   readonly at: number;
   readonly tie: number;
 }
@@ -243,10 +245,10 @@ interface Place {
 /** Sums of some rows by group. `end` is the start of the next piece; absent for the last. */
 interface Piece {
   readonly rows: readonly Row[];
-  readonly end?: Place;
+  readonly end?: RowPosition;
 }
 
-function readHours({ sql }: CallsTables, _report: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
+function readHours({ sql }: CallsTables, _report: Report, { to }: ReportSpan, { at, tie }: RowPosition): Piece {
   const end = sql.endOfHours.get(to, at, tie, PIECE - 1);
   const last = end ? { at: Number(end['at']), tie: Number(end['tie']) } : undefined;
   const rows = sql.sumHours.all(at, tie, last?.at ?? to, last?.tie ?? NOTHING_BEFORE);
@@ -258,7 +260,7 @@ function readCalls(
   { sql: { reads }, names }: CallsTables,
   { filter, bySession }: Report,
   span: ReportSpan,
-  { at, tie }: Place,
+  { at, tie }: RowPosition,
 ): Piece {
   const latest = span.to + LONGEST_LAG_MS;
   const { session, outcome, requestId } = filter;

@@ -21,34 +21,33 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
     PRIMARY KEY (namespace, key)) WITHOUT ROWID;
   CREATE INDEX documents_expires ON documents (expires) WHERE expires IS NOT NULL;
 
-  -- What accounts and budgets come to (kind is 'account' or 'budget'). In one table, so that all that a turn changes is one
-  -- statement. name is the account's name as JSON, where its id is a hash of that; until is a budget's.
+  -- Sums of accounts and budgets (kind is 'account' or 'budget'), in one table so that one statement writes all changes of a
+  -- turn. name is the account's name as JSON if its id is a hash of it; until is the end of a budget.
   CREATE TABLE sums (kind TEXT NOT NULL, id TEXT NOT NULL, balance INTEGER NOT NULL, held INTEGER NOT NULL,
     spent INTEGER NOT NULL, credited INTEGER NOT NULL, last_entry INTEGER NOT NULL, updated_at INTEGER NOT NULL,
     until INTEGER, name TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID;
-  -- Requests that hold an estimate ('held'), those that the sweeper has charged with it, for as long as a late settlement may
-  -- correct them ('swept'), and those that have ended and credits that were given (until is NULL: for ever), so that neither
-  -- happens twice ('ended').
+  -- Requests with a hold ('held'), requests charged by the sweeper that a late settlement may still correct ('swept'), and
+  -- ended requests and credits ('ended'; until is NULL: forever), so that none is applied twice.
   CREATE TABLE requests (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, amount INTEGER,
     budgets TEXT, facts TEXT, swept_at INTEGER, counted_at INTEGER, until INTEGER, PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
   CREATE INDEX requests_held ON requests (until) WHERE state = 'held';
-  -- Rows are appended whatever their account is; each one names the account's entry before it. An index by account
-  -- would write one more page for every charge, and pages are what a commit costs most.
+  -- Rows of all accounts are appended; each refers to the previous entry of its account. An index by account would write one
+  -- more page per charge, and pages are the main cost of a commit.
   CREATE TABLE entries (n INTEGER PRIMARY KEY, before INTEGER NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL,
     ref TEXT NOT NULL, amount INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL);
 
-  -- What calls are counted by. Rows are few, and stay: the rollup and the records name them by their number.
+  -- Dimensions of calls. Rows are few and permanent: the rollup and the records refer to their numbers.
   CREATE TABLE call_groups (id INTEGER PRIMARY KEY, account TEXT NOT NULL, user TEXT NOT NULL, key TEXT NOT NULL,
     tags TEXT NOT NULL, operation TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
     UNIQUE (account, user, key, tags, operation, provider, model));
-  -- The hour comes first, so that all rows that change now are neighbours.
+  -- The hour comes first, so that current rows are adjacent.
   CREATE TABLE rollup (hour INTEGER NOT NULL, group_id INTEGER NOT NULL, requests INTEGER NOT NULL, errors INTEGER NOT NULL,
     estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
     characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL,
     PRIMARY KEY (hour, group_id)) WITHOUT ROWID;
-  -- One table in the order of time. A list of one account, user, key, session or request reads its own records by its index,
-  -- however many others there are; each entry of an index ends with the table's key.
+  -- One table ordered by time. Lists by account, user, key, session or request read only matching records by an index; each
+  -- index entry ends with the table's key.
   CREATE TABLE calls (at INTEGER NOT NULL, tie TEXT NOT NULL, group_id INTEGER NOT NULL, session TEXT, outcome TEXT NOT NULL,
     errors INTEGER NOT NULL, estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
@@ -72,12 +71,12 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   {
     version: 8,
     sql: `
-  -- Accounts, users and keys of calls by number. Rows are few, and stay.
+  -- Accounts, users and keys of calls by number. Rows are few and permanent.
   CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
   INSERT INTO names (name) SELECT account FROM calls UNION SELECT user FROM calls UNION SELECT key FROM calls
     UNION SELECT tie ->> '$[1]' FROM calls;
-  -- Records in the order of time; n is the order within one moment, and unique. owner is the account's key, account its name as
-  -- lists show it: the same number in most records.
+  -- Records ordered by time; n is unique and orders records of the same time. owner is the account's key, account its name in
+  -- lists: the same number in most records.
   CREATE TABLE new_calls (at INTEGER NOT NULL, n INTEGER NOT NULL, ref TEXT NOT NULL, owner INTEGER NOT NULL,
     group_id INTEGER NOT NULL, account INTEGER NOT NULL, user INTEGER NOT NULL, key INTEGER NOT NULL, request TEXT NOT NULL,
     session TEXT, outcome TEXT NOT NULL, facts TEXT NOT NULL, counted_at INTEGER NOT NULL, errors INTEGER NOT NULL,
@@ -97,20 +96,20 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   CREATE INDEX calls_key ON calls (key, at, n);
   CREATE INDEX calls_session ON calls (session, at, n) WHERE session IS NOT NULL;
   CREATE INDEX calls_request ON calls (request, at, n);
-  -- Requests that hold an estimate, and those that the sweeper has charged with it. Few rows, so nothing is indexed. A request that
-  -- ends stays as a row with the state 'ended' until it is moved to the table ended.
+  -- Requests with a hold, and those charged by the sweeper. There are few rows, so no index. An ended request stays as a row
+  -- with the state 'ended' until it is moved to the table ended.
   CREATE TABLE holds (ref TEXT NOT NULL, account TEXT NOT NULL, state TEXT NOT NULL, until INTEGER NOT NULL, amount INTEGER,
     budgets TEXT, facts TEXT, swept_at INTEGER, counted_at INTEGER, PRIMARY KEY (ref, account)) WITHOUT ROWID;
   INSERT INTO holds SELECT ref, account, state, until, amount, budgets, facts, swept_at, counted_at FROM requests
     WHERE kind = 'charge' AND state <> 'ended';
-  -- Requests that have ended and credits that were given (until is NULL: for ever): neither happens twice.
+  -- Ended requests and credits (until is NULL: forever), so that none is applied twice.
   CREATE TABLE ended (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
     PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
   INSERT INTO ended SELECT ref, account, kind, until FROM requests WHERE state = 'ended';
   DROP TABLE requests;
-  -- Ends of calls that are in the sums already, and not yet in entries, calls and rollup: one row a commit.
+  -- Ends of calls that are in the sums but not yet in entries, calls and rollup: one row per commit.
   CREATE TABLE journal (n INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, data TEXT NOT NULL);
-  -- Rows of the journal that could not be read.
+  -- Unreadable rows of the journal.
   CREATE TABLE damaged_journal (n INTEGER PRIMARY KEY, found_at INTEGER NOT NULL, checksum, data);
   `,
   },

@@ -6,7 +6,7 @@ import { type LedgerRow, type MovedRow, readCalls, readMoved } from '../kit/tran
 import { prepareCalls } from './calls-sql.ts';
 import type { Database, SqlValue, Statement } from './driver.ts';
 import { type CallsTables, type Journal, openCallsTables } from './journal.ts';
-import { openColumns, readBalance, readHold, readName } from './ledger-rows.ts';
+import { openColumns, readBalance, readBudgetStart, readHold, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
 type Row = ReturnType<Statement['all']>[number];
@@ -81,7 +81,9 @@ async function* readAll(database: Database, writer: Writer, ledger: Ledger): Asy
   const hours = 'SELECT * FROM rollup JOIN call_groups ON id = group_id';
   for await (const row of rows(hours, ['hour', 'group_id'], [-1, -1]))
     yield {
-      ...{ is: 'hour', hour: Number(row['hour']), dimensions: ROLLUP_DIMENSIONS.map((name) => String(row[name])) },
+      is: 'hour',
+      hour: Number(row['hour']),
+      dimensions: ROLLUP_DIMENSIONS.map((name) => String(row[name])),
       sums: SUM_NAMES.map((name) => Number(row[name])),
     };
   for await (const { value } of rows("SELECT * FROM marks WHERE name = 'whole_before'", ['name']))
@@ -114,7 +116,8 @@ function readSums(row: Row): LedgerRow {
   if (row['kind'] === 'account')
     return { is: 'account', account: id, name: readName(id, row['name']), ...readBalance(row) };
   const until = row['until'] == null ? undefined : Number(row['until']);
-  return { is: 'budget', id, spent: Number(row['spent']), held: Number(row['held']), until };
+  const start = readBudgetStart(row['name']);
+  return { is: 'budget', id, spent: Number(row['spent']), held: Number(row['held']), until, start, lease: undefined };
 }
 
 /** Copies a request without getters, because rows are written as JSON. */
@@ -147,8 +150,8 @@ function createWriter(database: Database, { sql, groups, names }: CallsTables): 
   const ended = insert('ended', 'ref, account, kind, until');
   const holds = insert('holds', 'ref, account, state, until, amount, budgets, facts, swept_at, counted_at');
   const budgets =
-    database.prepare(`INSERT INTO sums (kind, id, spent, held, until, balance, credited, last_entry, updated_at)
-    VALUES ('budget', ?, ?, ?, ?, 0, 0, 0, 0)`);
+    database.prepare(`INSERT INTO sums (kind, id, spent, held, until, name, balance, credited, last_entry, updated_at)
+    VALUES ('budget', ?, ?, ?, ?, ?, 0, 0, 0, 0)`);
   const entries = database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
     VALUES (coalesce((SELECT last_entry FROM sums WHERE kind = 'account' AND id = ?1), 0), ?1, ?2, ?3, ?4, ?5, ?6)`);
   // Inserts the account's row with its newest entry; the account itself adds the other columns later.
@@ -169,7 +172,8 @@ function createWriter(database: Database, { sql, groups, names }: CallsTables): 
       const packed = name === account ? null : JSON.stringify(name);
       accounts.run(account, packed, balance, held, spent, credited, updatedAt);
     },
-    budget: ({ id, spent, held, until = null }) => void budgets.run(id, spent, held, until),
+    budget: ({ id, spent, held, until = null, start }) =>
+      void budgets.run(id, spent, held, until, start ? JSON.stringify(start) : null),
     request({ ref, account, of, request }) {
       const { state, until = null } = request;
       if (state === 'ended') ended.run(ref, account, of, until);

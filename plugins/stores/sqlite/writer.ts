@@ -123,7 +123,7 @@ export class Writer {
   }
 
   #refuse(operation: string, error: unknown, startedMs = performance.now()): Promise<never> {
-    this.#note(operation, startedMs, error);
+    this.#recordFailure(operation, startedMs, error);
     return Promise.reject(error as Error);
   }
 
@@ -202,11 +202,11 @@ export class Writer {
   }
 
   #fail({ operation, startedMs, reject }: Job, error: unknown): void {
-    this.#note(operation, startedMs, error);
+    this.#recordFailure(operation, startedMs, error);
     reject(error);
   }
 
-  #note(operation: string, startedMs: number, error: unknown): void {
+  #recordFailure(operation: string, startedMs: number, error: unknown): void {
     if (isDamage(error)) this.#damage ??= error;
     this.#observe(operation, performance.now() - startedMs, false);
     this.#onFailure?.(operation, error);

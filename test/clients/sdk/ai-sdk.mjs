@@ -46,7 +46,7 @@ const failing = (given, rest = {}) =>
   is.thrownBy(() => generateText({ model: given, prompt: 'Hi', maxRetries: 0, ...rest }));
 
 /** In Google's format a result is an object that contains the tool's name. */
-const toldOf = (told) => told.replaceAll(/\{name:get_weather,content:(\w+)\}/g, '$1');
+const reportOf = (reported) => reported.replaceAll(/\{name:get_weather,content:(\w+)\}/g, '$1');
 
 await is.report({
   async chat() {
@@ -62,11 +62,11 @@ await is.report({
   },
   async tools() {
     const { text, steps } = await generateText({ model, prompt: 'What is the weather?', tools, stopWhen });
-    is.equal([toldOf(text), steps[0].toolCalls.length, steps.length], [is.TOLD, 2, 2], 'the result');
+    is.equal([reportOf(text), steps[0].toolCalls.length, steps.length], [is.SUMMARY, 2, 2], 'the result');
   },
   async 'tools, streamed'() {
     const streamed = streamText({ model, prompt: 'What is the weather?', tools, stopWhen });
-    is.equal(toldOf(await streamed.text), is.TOLD, 'the streamed text');
+    is.equal(reportOf(await streamed.text), is.SUMMARY, 'the streamed text');
   },
   async structured() {
     if (generateObject) {
@@ -93,7 +93,7 @@ await is.report({
   async errors() {
     const cases = [
       [create({ ...options, apiKey: 'tg_wrong' })(is.MODEL), 401, false],
-      [provider('nobody/none'), 404, false],
+      [provider('missing/none'), 404, false],
       [provider(`${is.provider}/always-limited`), 429, true],
       [provider(`${is.provider}/broken`), 503, true],
     ];

@@ -15,10 +15,10 @@ const textOf = ({ content }) => content.flatMap(({ type, text }) => (type === 't
 const source = (media_type, data) => ({ type: 'base64', media_type, data });
 
 /** Two calls, their results, and the model's response to them. */
-async function useTools(ask) {
+async function useTools(requestOf) {
   const tools = [{ name: 'get_weather', description: 'The weather of a city.', input_schema: is.CITY_SCHEMA }];
   const messages = [{ role: 'user', content: 'What is the weather?' }];
-  const first = await ask({ messages, tools });
+  const first = await requestOf({ messages, tools });
   is.equal(first.stop_reason, 'tool_use', 'the stop reason');
   const results = first.content
     .filter(({ type }) => type === 'tool_use')
@@ -26,7 +26,7 @@ async function useTools(ask) {
       ...{ type: 'tool_result', tool_use_id: id, content: is.WEATHER[input.city] },
     }));
   messages.push({ role: 'assistant', content: first.content }, { role: 'user', content: results });
-  is.equal(textOf(await ask({ messages, tools })), is.TOLD, 'the message');
+  is.equal(textOf(await requestOf({ messages, tools })), is.SUMMARY, 'the message');
 }
 
 await is.report({
@@ -76,7 +76,7 @@ await is.report({
         401,
         'authentication_error',
       ],
-      [() => send('Hi', { model: 'nobody/none' }), 'NotFoundError', 404, 'not_found_error'],
+      [() => send('Hi', { model: 'missing/none' }), 'NotFoundError', 404, 'not_found_error'],
       [() => send('Hi', { messages: 'none' }), 'BadRequestError', 400, 'invalid_request_error'],
       [() => send('Hi', { model: `${is.provider}/always-limited` }), 'RateLimitError', 429, 'rate_limit_error'],
       [() => send('Hi', { model: `${is.provider}/broken` }), 'ServiceUnavailableError', 503, 'api_error'],

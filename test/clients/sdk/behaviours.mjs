@@ -54,12 +54,12 @@ export function equal(actual, expected, what) {
 }
 
 export const HELLO = 'Hello there, friend.';
-export const TOLD = 'Paris is sunny, Rome is wet.';
+export const SUMMARY = 'Paris is sunny, Rome is wet.';
 export const IMAGE = 'I see image/png of 70 bytes.';
 export const DOCUMENT = `I read application/pdf of ${Buffer.from(PDF, 'base64').length} bytes.`;
 export const PERSON = { name: 'Ada', age: 36 };
 
-/** Returns the thrown error; fails if there is none. */
+/** Returns the thrown error; fails without an error. */
 export async function thrownBy(run) {
   try {
     await run();

@@ -12,7 +12,7 @@ await is.report({
   async errors() {
     const cases = [
       [() => send({}, create('tg_wrong')), 401],
-      [() => send({ model: 'nobody/none' }), 404],
+      [() => send({ model: 'missing/none' }), 404],
       [() => send({ documents: [] }), 400],
       [() => send({ model: `${is.provider}/always-limited` }), 429],
       [() => send({ model: `${is.provider}/broken` }), 503],

@@ -77,7 +77,7 @@ await is.report({
   async errors() {
     const cases = [
       [() => send('Hi', {}, create('tg_wrong')), 401],
-      [() => send('Hi', {}, ai, 'nobody/none'), 404],
+      [() => send('Hi', {}, ai, 'missing/none'), 404],
       [() => send('Hi', { temperature: 'hot' }), 400],
       [() => send('Hi', {}, ai, `${is.provider}/always-limited`), 429],
       [() => send('Hi', {}, ai, `${is.provider}/broken`), 503],

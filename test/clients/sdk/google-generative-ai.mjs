@@ -11,13 +11,13 @@ const tools = [{ functionDeclarations: [{ name: 'get_weather', description: 'The
 const inline = (mimeType, data) => ({ inlineData: { mimeType, data } });
 
 /** Two calls, their results, and the model's response to them. */
-async function useTools(ask) {
+async function useTools(requestOf) {
   const chat = modelOf({ tools }).startChat();
-  const first = await ask(chat, 'What is the weather?');
+  const first = await requestOf(chat, 'What is the weather?');
   const parts = first.functionCalls().map(({ name, args }) => ({
     functionResponse: { name, response: { output: is.WEATHER[args.city] } },
   }));
-  const text = (await ask(chat, parts)).text();
+  const text = (await requestOf(chat, parts)).text();
   is.equal([/Paris is .*sunny/.test(text), /Rome is .*wet/.test(text)], [true, true], 'the pairing of calls');
 }
 
@@ -49,7 +49,7 @@ await is.report({
   async errors() {
     const cases = [
       [{ key: 'tg_wrong' }, 401],
-      [{ model: 'nobody/none' }, 404],
+      [{ model: 'missing/none' }, 404],
       [{ generationConfig: { temperature: 'hot' } }, 400],
       [{ model: `${is.provider}/always-limited` }, 429],
       [{ model: `${is.provider}/broken` }, 503],

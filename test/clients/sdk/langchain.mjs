@@ -30,16 +30,16 @@ const tools = [
 const say = (...content) => [new HumanMessage({ content })];
 
 /** Two calls, their results, and the model's response to them. */
-async function useTools(ask) {
+async function useTools(requestOf) {
   const bound = model.bindTools(tools);
   const messages = [new HumanMessage('What is the weather?')];
-  const first = await ask(bound, messages);
+  const first = await requestOf(bound, messages);
   messages.push(first);
   for (const { id, args } of first.tool_calls)
     messages.push(new ToolMessage({ tool_call_id: id, content: is.WEATHER[args.city] }));
   // In Google's format a result is an object.
-  const told = (await ask(bound, messages)).text.replaceAll(/\{result:(\w+)\}/g, '$1');
-  is.equal(told, is.TOLD, 'the message');
+  const reported = (await requestOf(bound, messages)).text.replaceAll(/\{result:(\w+)\}/g, '$1');
+  is.equal(reported, is.SUMMARY, 'the message');
 }
 
 await is.report({
@@ -76,7 +76,7 @@ await is.report({
   async errors() {
     const cases = [
       [{ apiKey: 'tg_wrong' }, 401],
-      [{ model: 'nobody/none' }, 404],
+      [{ model: 'missing/none' }, 404],
       [{ model: `${is.provider}/always-limited` }, 429],
       [{ model: `${is.provider}/broken` }, 503],
     ];

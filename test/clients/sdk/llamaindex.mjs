@@ -25,7 +25,7 @@ await is.report({
     const { newMessages, toolCalls } = await llm.exec({ messages: user('What is the weather?'), tools: [getWeather] });
     is.equal(toolCalls.length, 2, 'the number of calls');
     const messages = [...user('What is the weather?'), ...newMessages];
-    is.equal((await llm.chat({ messages, tools: [getWeather] })).message.content, is.TOLD, 'the message');
+    is.equal((await llm.chat({ messages, tools: [getWeather] })).message.content, is.SUMMARY, 'the message');
   },
   async 'tools, streamed'() {
     const messages = user('What is the weather?');
@@ -34,7 +34,7 @@ await is.report({
     let text = '';
     const next = [...messages, ...newMessages()];
     for await (const { delta } of await llm.chat({ messages: next, tools: [getWeather], stream: true })) text += delta;
-    is.equal(text, is.TOLD, 'the text');
+    is.equal(text, is.SUMMARY, 'the text');
   },
   async structured() {
     const responseFormat = {
@@ -62,7 +62,7 @@ await is.report({
   async errors() {
     const cases = [
       [{ apiKey: 'tg_wrong' }, 401],
-      [{ model: 'nobody/none' }, 404],
+      [{ model: 'missing/none' }, 404],
       [{ model: `${is.provider}/always-limited` }, 429],
       [{ model: `${is.provider}/broken` }, 503],
     ];

@@ -36,7 +36,7 @@ await is.report({
     messages.push(message);
     for (const { function: called } of message.tool_calls)
       messages.push({ role: 'tool', tool_name: called.name, content: is.WEATHER[called.arguments.city] });
-    is.equal((await send(messages, { tools })).message.content, is.TOLD, 'the response');
+    is.equal((await send(messages, { tools })).message.content, is.SUMMARY, 'the response');
   },
   async 'tools, streamed'() {
     const messages = user('What is the weather?');
@@ -50,7 +50,7 @@ await is.report({
     messages.push({ role: 'assistant', content: '', tool_calls: calls });
     for (const { function: called } of calls)
       messages.push({ role: 'tool', tool_name: called.name, content: is.WEATHER[called.arguments.city] });
-    is.equal((await read()).map(({ content }) => content).join(''), is.TOLD, 'the text');
+    is.equal((await read()).map(({ content }) => content).join(''), is.SUMMARY, 'the text');
   },
   async structured() {
     const { message } = await send(user('A person as JSON'), { format: is.PERSON_SCHEMA });
@@ -62,7 +62,7 @@ await is.report({
   async errors() {
     const cases = [
       [() => send(user('Hi'), {}, create('tg_wrong')), 401],
-      [() => send(user('Hi'), { model: 'nobody/none' }), 404],
+      [() => send(user('Hi'), { model: 'missing/none' }), 404],
       [() => send('none'), 400],
       [() => send(user('Hi'), { model: `${is.provider}/always-limited` }), 429],
       [() => send(user('Hi'), { model: `${is.provider}/broken` }), 503],

@@ -26,13 +26,13 @@ await is.report({
   },
   async tools() {
     const weather = agent({ tools: [getWeather] });
-    is.equal((await runner.run(weather, 'What is the weather?')).finalOutput, is.TOLD, 'the output');
+    is.equal((await runner.run(weather, 'What is the weather?')).finalOutput, is.SUMMARY, 'the output');
   },
   async 'tools, streamed'() {
     const weather = agent({ tools: [getWeather] });
     const result = await runner.run(weather, 'What is the weather?', { stream: true });
     await result.completed;
-    is.equal(result.finalOutput, is.TOLD, 'the streamed output');
+    is.equal(result.finalOutput, is.SUMMARY, 'the streamed output');
   },
   async structured() {
     const outputType = z.object({ name: z.string(), age: z.number() });
@@ -51,7 +51,7 @@ await is.report({
   async errors() {
     const cases = [
       [() => create('tg_wrong').run(agent(), 'Hi'), 401],
-      [() => runner.run(agent({ model: 'nobody/none' }), 'Hi'), 404],
+      [() => runner.run(agent({ model: 'missing/none' }), 'Hi'), 404],
       [() => runner.run(agent({ model: `${is.provider}/broken` }), 'Hi'), 503],
     ];
     for (const [run, status] of cases) is.equal((await is.thrownBy(run)).status, status, 'the status');

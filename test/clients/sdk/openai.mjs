@@ -15,12 +15,12 @@ const openai = new Client(options);
 const weather = (city) => is.WEATHER[city];
 const format = { name: 'person', strict: true, schema: is.PERSON_SCHEMA };
 const tool = { name: 'get_weather', description: 'The weather of a city.', parameters: is.CITY_SCHEMA, strict: true };
-const ask = (text, rest = {}) => ({ model: MODEL, messages: [{ role: 'user', content: text }], ...rest });
+const requestOf = (text, rest = {}) => ({ model: MODEL, messages: [{ role: 'user', content: text }], ...rest });
 const reply = (text, rest = {}) => ({ model: MODEL, input: text, ...rest });
 const user = (...content) => [{ role: 'user', content }];
 
 const chat = {
-  send: (text, rest, through = openai) => through.chat.completions.create(ask(text, rest)),
+  send: (text, rest, through = openai) => through.chat.completions.create(requestOf(text, rest)),
   async chat() {
     const { choices, usage } = await chat.send('Say hello');
     is.equal([choices[0].message.content, usage.total_tokens], [is.HELLO, 110], 'the message');
@@ -38,7 +38,7 @@ const chat = {
     messages.push(message);
     for (const { id, function: called } of message.tool_calls)
       messages.push({ role: 'tool', tool_call_id: id, content: weather(JSON.parse(called.arguments).city) });
-    is.equal((await chat.send('', { messages, tools })).choices[0].message.content, is.TOLD, 'the message');
+    is.equal((await chat.send('', { messages, tools })).choices[0].message.content, is.SUMMARY, 'the message');
   },
   async streamedTools() {
     const tools = [{ type: 'function', function: tool }];
@@ -55,7 +55,7 @@ const chat = {
     let text = '';
     for await (const { choices } of await chat.send('', { messages, tools, stream: true }))
       text += choices[0]?.delta.content ?? '';
-    is.equal(text, is.TOLD, 'the text');
+    is.equal(text, is.SUMMARY, 'the text');
   },
   async structured() {
     const { choices } = await chat.send('A person as JSON', {
@@ -98,7 +98,7 @@ const responses = {
       ...{ type: 'function_call_output', call_id, output: weather(JSON.parse(text).city) },
     }));
     const second = await responses.send(input, { tools, previous_response_id: first.id });
-    is.equal(second.output_text, is.TOLD, 'the response');
+    is.equal(second.output_text, is.SUMMARY, 'the response');
   },
   async streamedTools() {
     const tools = [{ type: 'function', ...tool }];
@@ -110,7 +110,7 @@ const responses = {
       }));
     const second = await responses.send(input, { tools, previous_response_id: first.id, stream: true });
     const parts = (await completed(second)).output.flatMap(({ content = [] }) => content);
-    is.equal(parts.map(({ text = '' }) => text).join(''), is.TOLD, 'the response');
+    is.equal(parts.map(({ text = '' }) => text).join(''), is.SUMMARY, 'the response');
   },
   async structured() {
     const { output_text: text } = await responses.send('A person as JSON', {
@@ -180,7 +180,7 @@ await is.report({
   async errors() {
     const cases = [
       [() => own.send('Hi', {}, new Client({ ...options, apiKey: 'tg_wrong' })), OpenAI.AuthenticationError, 401],
-      [() => own.send('Hi', { model: 'nobody/none' }), OpenAI.NotFoundError, 404],
+      [() => own.send('Hi', { model: 'missing/none' }), OpenAI.NotFoundError, 404],
       [() => own.send('Hi', own.bad), OpenAI.BadRequestError, 400],
       [() => own.send('Hi', { model: `${is.provider}/always-limited` }), OpenAI.RateLimitError, 429],
       [() => own.send('Hi', { model: `${is.provider}/broken` }), OpenAI.InternalServerError, 503],

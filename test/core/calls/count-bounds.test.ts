@@ -10,15 +10,15 @@ describe('the limits of token counting', () => {
 
   it('ask a vendor 60 times a minute for one key, and again in the next minute', async () => {
     const { send } = bounds();
-    const askAll = async (key: string, times: number) => {
-      const answers = [];
-      for (let at = 0; at < times; at += 1) answers.push(await send(key, async () => 1));
-      return answers.filter((told) => told === 1).length;
+    const sendAll = async (key: string, times: number) => {
+      const responses = [];
+      for (let at = 0; at < times; at += 1) responses.push(await send(key, async () => 1));
+      return responses.filter((reported) => reported === 1).length;
     };
-    expect(await askAll('a', 70)).to.equal(60);
-    expect(await askAll('b', 1)).to.equal(1);
+    expect(await sendAll('a', 70)).to.equal(60);
+    expect(await sendAll('b', 1)).to.equal(1);
     now += 60_000;
-    expect(await askAll('a', 1)).to.equal(1);
+    expect(await sendAll('a', 1)).to.equal(1);
   });
 
   it('reject more than 1,200 counts of a key per minute', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatRequest } from '../../../contract/chat.ts';
 import { factsOf } from '../../../contract/facts.ts';
-import { assertNoDisguisedFields } from '../../../core/calls/ingress.ts';
+import { assertNoDisguisedFields } from '../../../core/calls/gates.ts';
 
 const REQUEST = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
 const text = (part: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x', ...part }] }] });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { effectsOf } from '../../../core/calls/ingress.ts';
+import { effectsOf } from '../../../core/calls/gates.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 const STORES = { store: [{ does: 'stores', values: /^true$/ }] } as const;

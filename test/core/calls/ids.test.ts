@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createId, createOrderedId, requestIdOf } from '../../../core/calls/call.ts';
+import { createId, createOrderedId, requestIdOf } from '../../../core/calls/ids.ts';
 
 describe('ids', () => {
   it('have their prefix and 22 url-safe characters, and are unique', () => {

@@ -4,9 +4,9 @@ import { placeInBody, withNativeTexts, withoutNativeTexts } from '../../../core/
 
 const MESSAGES = [{ role: 'user', content: 'Hi' }] as const;
 
-const shownOf = (body: unknown, fields: object = {}, patch: unknown = String) => {
+const shownOf = (body: unknown, fields: object = {}, isNative = true) => {
   const request = { model: 'm', messages: MESSAGES, ...fields } as ChatRequest;
-  const client = { body, before: request, patch };
+  const client = { body, request, isNative };
   const shown = withNativeTexts({ client, request } as unknown as Parameters<typeof withNativeTexts>[0]);
   return { request, shown: shown as ChatRequest };
 };
@@ -62,15 +62,15 @@ describe('texts of a body that only a vendor with its format receives', () => {
   });
 
   it('are ignored for a request that no vendor gets in its own format', () => {
-    const { request, shown } = shownOf({ title: 'Plan' }, {}, null);
+    const { request, shown } = shownOf({ title: 'Plan' }, {}, false);
     expect(shown).to.equal(request);
   });
 
   it('G66: keep the body if a hook changes other fields, but not if it changes or removes the texts', () => {
     const { shown } = shownOf({ title: 'Plan' });
     const { native_texts: _texts, ...rest } = shown;
-    const told = [{ ...shown, user: 'ann' }, { ...shown, native_texts: { title: '***' } }, rest];
-    expect(told.map((prepared) => withoutNativeTexts(shown, prepared))).to.deep.equal([
+    const reported = [{ ...shown, user: 'ann' }, { ...shown, native_texts: { title: '***' } }, rest];
+    expect(reported.map((prepared) => withoutNativeTexts(shown, prepared))).to.deep.equal([
       { request: { ...rest, user: 'ann' }, isNative: true },
       { request: rest, isNative: false },
       { request: rest, isNative: false },

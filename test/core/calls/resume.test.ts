@@ -3,21 +3,21 @@ import fc from 'fast-check';
 import type { ChatChunk, FinishReason } from '../../../contract/chat.ts';
 import { deltaChunk } from '../../../contract/chunks.ts';
 import type { Continuation } from '../../../contract/provider.ts';
-import { Said, Seam } from '../../../core/calls/resume.ts';
+import { ResumePoint, StreamPrefix } from '../../../core/calls/resume.ts';
 
 const HEAD = { id: 'first', model: 'm', created: 1 };
 const chunkOf = (content: string, finish?: FinishReason): ChatChunk =>
   deltaChunk({ id: 'second', model: 'n', created: 2 }, { role: 'assistant', content }, finish ? { finish } : {});
 
-function said(text: string): Said {
-  const noted = new Said();
-  noted.note(deltaChunk(HEAD, { role: 'assistant', content: text }));
+function said(text: string): StreamPrefix {
+  const noted = new StreamPrefix();
+  noted.record(deltaChunk(HEAD, { role: 'assistant', content: text }));
   return noted;
 }
 
 /** Text that a caller reads after `text`, from these pieces of the next vendor. */
 function joined(text: string, pieces: readonly string[], continuation?: Continuation): string {
-  const seam = new Seam(said(text), continuation);
+  const seam = new ResumePoint(said(text), continuation);
   const chunks = [...pieces.map((piece) => chunkOf(piece)), chunkOf('', 'stop')].map((piece) => seam.push(piece));
   expect(new Set(chunks.map(({ id, model, created }) => `${id} ${model} ${created}`))).to.deep.equal(
     new Set(['first m 1']),
@@ -79,7 +79,7 @@ describe('the seam between two targets’ texts', () => {
   });
 
   it('drops thinking; tool calls pass', () => {
-    const seam = new Seam(said('Hello'));
+    const seam = new ResumePoint(said('Hello'));
     const [choice] = seam.push(deltaChunk(HEAD, { reasoning_content: 'hm', content: ' you' })).choices;
     expect(choice?.delta).to.deep.equal({ content: ' you' });
     const call = { tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{}' } }] };
@@ -90,7 +90,7 @@ describe('the seam between two targets’ texts', () => {
 describe('the text of a stream', () => {
   it('is recorded for one unfinished choice of text, up to a million characters', () => {
     const noted = said('Hello');
-    noted.note(deltaChunk(HEAD, { content: ' you', refusal: null, annotations: [], reasoning_content: '' }));
+    noted.record(deltaChunk(HEAD, { content: ' you', refusal: null, annotations: [], reasoning_content: '' }));
     expect(noted).to.include({ isOpen: true, text: 'Hello you' });
     for (const chunk of [
       deltaChunk(HEAD, { content: '!' }, { finish: 'stop' }),
@@ -101,7 +101,7 @@ describe('the text of a stream', () => {
       deltaChunk(HEAD, { content: 'x'.repeat(1_000_000) }),
     ]) {
       const other = said('Hello');
-      other.note(chunk);
+      other.record(chunk);
       expect(other, JSON.stringify(chunk).slice(0, 200)).to.include({ isOpen: false, text: '' });
     }
   });

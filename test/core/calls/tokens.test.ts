@@ -22,7 +22,7 @@ describe('the estimate of a request', () => {
       10_000,
     ],
     ['a prediction, as output too', { prediction: { type: 'content', content: LONG } }, 20_000],
-    ['a field that nobody knew', { documents: [{ text: LONG }] }, 10_000],
+    ['a field that is unknown', { documents: [{ text: LONG }] }, 10_000],
     [
       'a file',
       partOf({ type: 'file', file: { filename: 'a.txt', file_data: `data:text/plain;base64,${base64}` } }),
@@ -33,7 +33,7 @@ describe('the estimate of a request', () => {
     ['a recording', partOf({ type: 'input_audio', input_audio: { data: base64, format: 'wav' } }), 30],
     ['a recording that is packed', partOf({ type: 'input_audio', input_audio: { data: base64, format: 'mp3' } }), 300],
     ['an image', partOf({ type: 'image_url', image_url: { url: 'https://i.example/1' } }), 765],
-    ['a part that nobody knew', partOf({ type: 'scroll', scroll: { words: LONG } }), 10_000],
+    ['a part that is unknown', partOf({ type: 'scroll', scroll: { words: LONG } }), 10_000],
     ['a refusal', { messages: [{ role: 'assistant', content: null, refusal: LONG }] }, 10_000],
     [
       'thinking that is sent back',

@@ -26,7 +26,7 @@ describe('the credential of a request', () => {
       { credential: 'tg_1', bearer: true },
     ],
     [
-      'an empty bearer beside a key',
+      'an empty bearer next to a key',
       request(['authorization', 'Bearer '], ['x-api-key', 'tg_1']),
       { credential: 'tg_1', bearer: false },
     ],
@@ -62,12 +62,12 @@ describe('the credential of a request', () => {
   };
   const CHOSEN: readonly (readonly [what: string, request: IncomingMessage, found: object | string])[] = [
     [
-      'a placeholder bearer beside a key',
+      'a placeholder bearer next to a key',
       request(['authorization', 'Bearer sk-x'], ['x-api-key', 'tg_1']),
       { credential: 'tg_1', bearer: false },
     ],
     [
-      'a token beside a placeholder key',
+      'a token next to a placeholder key',
       request(['authorization', 'Bearer a.b.c'], ['x-api-key', 'sk-x']),
       { credential: 'a.b.c', bearer: true },
     ],

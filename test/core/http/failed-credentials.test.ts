@@ -7,7 +7,7 @@ import { createSilentLog } from '../../support/log.ts';
 
 const WRONG = new GatewayError('invalid_api_key', 'wrong');
 
-/** Code of the error; "ok" if there is none. */
+/** Code of the error; "ok" without an error. */
 function codeOf(act: () => unknown): string {
   try {
     act();
@@ -20,8 +20,8 @@ function codeOf(act: () => unknown): string {
 describe('the count of wrong credentials by address (E34)', () => {
   it('E34: returns 401 up to the limit, then 429 with the time to wait', () => {
     const failures = createFailedCredentials(2, createSilentLog());
-    const told = [1, 2, 3, 4].map(() => codeOf(() => failures.refuse(WRONG, '192.0.2.1')));
-    expect(told).to.deep.equal(['invalid_api_key', 'invalid_api_key', 'rate_limited', 'rate_limited']);
+    const reported = [1, 2, 3, 4].map(() => codeOf(() => failures.refuse(WRONG, '192.0.2.1')));
+    expect(reported).to.deep.equal(['invalid_api_key', 'invalid_api_key', 'rate_limited', 'rate_limited']);
     expect(codeOf(() => failures.refuse(WRONG, '192.0.2.2'))).to.equal('invalid_api_key');
     expect(() => failures.refuse(WRONG, '192.0.2.1'))
       .to.throw(GatewayError)
@@ -67,9 +67,9 @@ describe('the count of wrong credentials by address (E34)', () => {
     const lookUp = () => codeOf(() => failures.beforeLookup('192.0.2.1'));
     for (let n = 0; n < 50; n += 1) expect(lookUp()).to.equal('ok');
     codeOf(() => failures.refuse(WRONG, '192.0.2.1'));
-    const told = Array.from({ length: 12 }, lookUp);
-    expect(told.filter((code) => code === 'ok')).to.have.lengthOf(10);
-    expect(told.slice(10)).to.deep.equal(['rate_limited', 'rate_limited']);
+    const reported = Array.from({ length: 12 }, lookUp);
+    expect(reported.filter((code) => code === 'ok')).to.have.lengthOf(10);
+    expect(reported.slice(10)).to.deep.equal(['rate_limited', 'rate_limited']);
     expect(codeOf(() => failures.beforeLookup('192.0.2.2'))).to.equal('ok');
   });
 

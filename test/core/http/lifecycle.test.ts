@@ -17,21 +17,21 @@ describe('a server', () => {
       });
     });
     const port = await listen(server, '127.0.0.1', 0);
-    const ask = () => {
+    const send = () => {
       const controller = new AbortController();
-      const answer = fetch(`http://127.0.0.1:${port}/`, { signal: controller.signal }).then(
+      const reply = fetch(`http://127.0.0.1:${port}/`, { signal: controller.signal }).then(
         (response) => response.text(),
         () => 'cut',
       );
-      return { answer, hangUp: () => controller.abort() };
+      return { reply, hangUp: () => controller.abort() };
     };
-    return { lifecycle, server, open, ask };
+    return { lifecycle, server, open, send };
   }
-  const at = <T>(list: readonly T[], index: number): T => list[index] ?? expect.fail('nothing was asked');
+  const at = <T>(list: readonly T[], index: number): T => list[index] ?? expect.fail('no request arrived');
 
   it('aborts the signal of a running response when its caller disconnects', async () => {
-    const { lifecycle, server, open, ask } = await serve();
-    const { hangUp } = ask();
+    const { lifecycle, server, open, send } = await serve();
+    const { hangUp } = send();
     await until('the request is there', () => open.length === 1);
     const { signal } = at(open, 0);
     hangUp();
@@ -41,52 +41,52 @@ describe('a server', () => {
   });
 
   it('does not abort the signal of a response that was sent', async () => {
-    const { lifecycle, server, open, ask } = await serve();
-    const { answer } = ask();
+    const { lifecycle, server, open, send } = await serve();
+    const { reply } = send();
     await until('the request is there', () => open.length === 1);
     const { response, signal } = at(open, 0);
     response.end('done');
-    expect(await answer).to.equal('done');
+    expect(await reply).to.equal('done');
     await lifecycle.drain(server, { delayMs: 0, deadlineMs: 1000 });
     expect(signal.aborted).to.equal(false);
   });
 
   it('drains: not ready at once, a running response finishes, a second drain is the same', async () => {
-    const { lifecycle, server, open, ask } = await serve();
-    const { answer } = ask();
+    const { lifecycle, server, open, send } = await serve();
+    const { reply } = send();
     await until('the request is there', () => open.length === 1);
     const drained = lifecycle.drain(server, { delayMs: 0, deadlineMs: 60_000 });
     expect(lifecycle).to.include({ phase: 'draining', draining: true });
     expect(lifecycle.drain(server, { delayMs: 0, deadlineMs: 1 })).to.equal(drained);
     at(open, 0).response.end('in time');
-    expect(await answer).to.equal('in time');
+    expect(await reply).to.equal('in time');
     await drained;
     expect(lifecycle).to.include({ phase: 'closed', draining: true });
   });
 
   it('cancels running responses at the deadline, as a shutdown', async () => {
-    const { lifecycle, server, open, ask } = await serve();
-    const { answer } = ask();
+    const { lifecycle, server, open, send } = await serve();
+    const { reply } = send();
     await until('the request is there', () => open.length === 1);
     const { response, signal } = at(open, 0);
     signal.addEventListener('abort', () => response.end('shut down'));
     await lifecycle.drain(server, { delayMs: 0, deadlineMs: 10 });
     expect(isShutdown(signal)).to.equal(true);
-    expect(await answer).to.equal('shut down');
+    expect(await reply).to.equal('shut down');
   });
 
   it('cancels endless responses when it starts to drain, and later ones immediately (E59)', async () => {
-    const { lifecycle, server, open, ask } = await serve(true);
-    const { answer } = ask();
+    const { lifecycle, server, open, send } = await serve(true);
+    const { reply } = send();
     await until('the request is there', () => open.length === 1);
     expect(at(open, 0).signal.aborted).to.equal(false);
     const drained = lifecycle.drain(server, { delayMs: 200, deadlineMs: 60_000 });
     expect(isShutdown(at(open, 0).signal)).to.equal(true);
-    const { answer: late } = ask();
+    const { reply: late } = send();
     await until('the second request is there', () => open.length === 2);
     expect(isShutdown(at(open, 1).signal)).to.equal(true);
     for (const { response } of open) response.end('over');
-    expect(await Promise.all([answer, late])).to.deep.equal(['over', 'over']);
+    expect(await Promise.all([reply, late])).to.deep.equal(['over', 'over']);
     await drained;
   });
 
@@ -94,7 +94,7 @@ describe('a server', () => {
     const server = http.createServer((_request, response) => response.end('served'));
     const port = await listen(server, '127.0.0.1', 0);
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    const ask = (by: http.Agent) =>
+    const send = (by: http.Agent) =>
       new Promise<string>((resolve) => {
         const request = http.get({ host: '127.0.0.1', port, agent: by }, (response) => {
           response.resume();
@@ -102,19 +102,19 @@ describe('a server', () => {
         });
         request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
       });
-    expect(await ask(agent)).to.equal('new');
+    expect(await send(agent)).to.equal('new');
     const closed = closeOwnPort(server);
-    await until('the port is closed', async () => (await ask(new http.Agent())) === 'ECONNREFUSED');
-    expect(await ask(agent)).to.equal('reused');
+    await until('the port is closed', async () => (await send(new http.Agent())) === 'ECONNREFUSED');
+    expect(await send(agent)).to.equal('reused');
     agent.destroy();
     await closed;
   });
 
   it('cuts the connection of a response that does not end even then', async () => {
-    const { lifecycle, server, open, ask } = await serve();
-    const { answer } = ask();
+    const { lifecycle, server, open, send } = await serve();
+    const { reply } = send();
     await until('the request is there', () => open.length === 1);
     await lifecycle.drain(server, { delayMs: 0, deadlineMs: 10 });
-    expect(await answer).to.equal('cut');
+    expect(await reply).to.equal('cut');
   });
 });

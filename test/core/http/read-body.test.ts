@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
+import zlib from 'node:zlib';
 import { expect } from 'chai';
-import { isGatewayError } from '../../../contract/errors.ts';
+import { GatewayError, isGatewayError } from '../../../contract/errors.ts';
 import { measureJson } from '../../../contract/json.ts';
+import { decompress } from '../../../core/http/decompress.ts';
 import { discardBody } from '../../../core/http/error-answer.ts';
 import { type JsonBody, parseBody, RequestAborted, RequestBody } from '../../../core/http/read-body.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
@@ -103,13 +105,67 @@ describe('the body of a request', () => {
     { 'content-type': 'application/x-www-form-urlencoded' },
     { 'content-type': 'multipart/form-data; boundary=x' },
     { 'content-type': 'application/json; charset=latin1' },
-    { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    { 'content-type': 'application/json', 'content-encoding': 'compress' },
     { 'content-type': 'application/json', 'content-encoding': 'identity, br' },
   ]) {
     it(`is refused with unsupported_media_type for ${JSON.stringify(headers)}`, async () => {
       expect(await read('{}', headers)).to.include({ code: 'unsupported_media_type' });
     });
   }
+
+  const JSON_TYPE = { 'content-type': 'application/json' };
+  const { zstdCompressSync } = zlib as { zstdCompressSync?: (bytes: Uint8Array) => Buffer };
+  const COMPRESSED: readonly (readonly [encoding: string, compress: (bytes: Uint8Array) => Buffer])[] = [
+    ['gzip', zlib.gzipSync],
+    ['X-GZIP', zlib.gzipSync],
+    ['br', zlib.brotliCompressSync],
+    ['deflate', zlib.deflateSync],
+    ['deflate', zlib.deflateRawSync],
+    ...(zstdCompressSync ? [['zstd', zstdCompressSync] as const] : []),
+  ];
+  for (const [encoding, compress] of COMPRESSED) {
+    const headers = { ...JSON_TYPE, 'content-encoding': encoding };
+
+    it(`G31: may be compressed as ${encoding}`, async () => {
+      const text = '{"a":["é😀"]}';
+      const { body, value } = await read(compress(Buffer.from(text)), headers);
+      expect(value).to.deep.equal({ a: ['é😀'] });
+      expect(body?.raw.toString()).to.equal(text);
+    });
+
+    it(`G31: is refused for a size over the limit inside of ${encoding}`, async () => {
+      const bomb = compress(Buffer.alloc(20 * MAX, 0x20));
+      expect(bomb.length).to.be.below(MAX);
+      expect(await read(bomb, headers)).to.include({ code: 'request_too_large' });
+    });
+
+    it(`G31: is refused if it is cut or is not ${encoding}`, async () => {
+      for (const bytes of [compress(Buffer.from('{"a":"some text"}')).subarray(0, -6), Buffer.from('{"a":1}')])
+        expect(await read(bytes, headers)).to.include({ code: 'invalid_request' });
+    });
+  }
+
+  if (!zstdCompressSync)
+    it('G31: is refused as zstd by a Node without it, with the switch of the client', async () => {
+      const { code, message } = await read('{}', { ...JSON_TYPE, 'content-encoding': 'zstd' });
+      expect(code).to.equal('unsupported_media_type');
+      expect(message).to.include('22.15').and.include('enable_request_compression = false');
+    });
+
+  it('G31: counts memory while it is decompressed, and stops at the first refusal', async () => {
+    let grown = 0;
+    const grow = (bytes: number): void => {
+      grown += bytes;
+      if (grown > MAX) throw new GatewayError('overloaded', 'no memory');
+    };
+    const bomb = zlib.gzipSync(Buffer.alloc(200 * MAX));
+    const tooLarge = () => new GatewayError('request_too_large', 'too large');
+    const error = await decompress(bomb, () => zlib.createGunzip(), { maxBytes: 1e9, grow, tooLarge }).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).to.include({ code: 'overloaded' });
+    expect(grown).to.be.below(2 * MAX + 64 * 1024);
+  });
 
   it('is refused for a declared length over the limit, without waiting for it', async () => {
     const socket = net.connect(port, '127.0.0.1');
@@ -231,7 +287,7 @@ describe('the body of a request', () => {
       ['words about constructors', '{"constructor": "x", "content": "__proto__ and constructor.prototype"}'],
       ['a name twice, of which the last one counts', '{"a": 1, "b": {"c": 1, "\\u0063": 2}, "a": 3}'],
       ['a name in several objects', '[{"a": {"a": [{"a": 1}, {"a": 2}]}}, {"a": 1}]'],
-      ['names that folding or a prototype would make equal', '{"Model": 1, "model": 2, "toString": 3, "valueOf": 4}'],
+      ['names that case or a prototype would make equal', '{"Model": 1, "model": 2, "toString": 3, "valueOf": 4}'],
       ['escaped pairs', '"\\ud83d\\ude00 \\u00e9"'],
     ] as const) {
       it(`is accepted with ${what}`, async () => {

@@ -16,7 +16,7 @@ const PATHS = [
   '/keys/:id/rotate',
 ];
 
-const ASKED = [
+const REQUESTS = [
   ...PATHS.map((path) => path.replaceAll(/:\w+/g, 'x')),
   '/api/core/openai/chat/completions',
   '/api/core/a%2Fb/chat/completions',
@@ -41,7 +41,7 @@ describe('the index of routes', () => {
       router.register(path, ['GET'], () => {});
       expect(index.add('GET', path, order, path), path).to.equal(true);
     }
-    for (const path of ASKED) {
+    for (const path of REQUESTS) {
       const [layer] = router.match(path, 'GET').pathAndMethod;
       const expected = layer && { handler: String(layer.path), params: layer.params(path, layer.captures(path), {}) };
       const found = index.find('GET', path);

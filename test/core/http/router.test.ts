@@ -82,7 +82,7 @@ describe('the router', () => {
   });
   after(() => stop());
 
-  async function ask(method: string, path: string, { key, body }: { key?: string | undefined; body?: unknown } = {}) {
+  async function send(method: string, path: string, { key, body }: { key?: string | undefined; body?: unknown } = {}) {
     const headers = {
       ...(key && { authorization: `Bearer ${key}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -92,34 +92,34 @@ describe('the router', () => {
       headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    const answer = (await response.json()) as {
+    const reply = (await response.json()) as {
       error?: { code: string; param: string | null; message: string };
       params?: object;
       user?: string;
       body?: unknown;
     };
-    return { status: response.status, headers: response.headers, ...answer };
+    return { status: response.status, headers: response.headers, ...reply };
   }
 
   it('passes a handler its parameters, decoded, including slashes of a wildcard; an invalid escape stays unchanged', async () => {
-    expect((await ask('GET', '/things/%zz')).params).to.deep.equal({ id: '%zz' });
-    expect((await ask('GET', '/things/a%20b')).params).to.deep.equal({ id: 'a b' });
-    expect((await ask('GET', '/files/a/b/c.txt')).params).to.deep.equal({ path: 'a/b/c.txt' });
+    expect((await send('GET', '/things/%zz')).params).to.deep.equal({ id: '%zz' });
+    expect((await send('GET', '/things/a%20b')).params).to.deep.equal({ id: 'a b' });
+    expect((await send('GET', '/files/a/b/c.txt')).params).to.deep.equal({ path: 'a/b/c.txt' });
   });
 
   it('selects the first registered route for a path that several match', async () => {
-    expect((await ask('GET', '/order/first')).body).to.equal('a name');
-    expect((await ask('GET', '/order/second')).body).to.equal('a parameter');
+    expect((await send('GET', '/order/first')).body).to.equal('a name');
+    expect((await send('GET', '/order/second')).body).to.equal('a parameter');
   });
 
   it('returns 405 with the methods of a path, and 404 for an unknown one', async () => {
-    const wrong = await ask('POST', '/things/1', { body: {} });
+    const wrong = await send('POST', '/things/1', { body: {} });
     expect(wrong).to.deep.include({ status: 405 });
     expect(wrong.headers.get('allow'))
       .to.match(/DELETE/)
       .and.match(/GET/);
     expect(wrong.error?.code).to.equal('method_not_allowed');
-    expect((await ask('GET', '/nothing')).error?.code).to.equal('unknown_url');
+    expect((await send('GET', '/nothing')).error?.code).to.equal('unknown_url');
   });
 
   const CREDENTIALS: readonly (readonly [path: string, key: string | undefined, outcome: string])[] = [
@@ -137,8 +137,8 @@ describe('the router', () => {
     ['/things/1', 'unknown', 'null'],
   ];
   for (const [path, key, outcome] of CREDENTIALS)
-    it(`answers ${key ?? 'nobody'} on ${path} with ${outcome}`, async () => {
-      const { error, user } = await ask('GET', path, { key });
+    it(`answers ${key ?? 'no key'} on ${path} with ${outcome}`, async () => {
+      const { error, user } = await send('GET', path, { key });
       expect(error?.code ?? String(user)).to.equal(outcome);
     });
 
@@ -155,16 +155,16 @@ describe('the router', () => {
   ];
   for (const [path, body, outcome] of BODIES)
     it(`answers ${JSON.stringify(body)?.slice(0, 30) ?? 'no body'} on ${path} with ${outcome}`, async () => {
-      const answer = await ask('POST', path, { body });
-      expect(answer.error ? `${answer.error.code} ${answer.error.param}` : JSON.stringify(answer.body)).to.equal(
-        outcome,
-      );
+      const response = await send('POST', path, { body });
+      expect(
+        response.error ? `${response.error.code} ${response.error.param}` : JSON.stringify(response.body),
+      ).to.equal(outcome);
     });
 
   it('checks the query, and refuses unknown parameters', async () => {
-    expect((await ask('GET', '/query?q=x')).status).to.equal(200);
-    expect((await ask('GET', '/query')).error).to.include({ code: 'invalid_request', param: 'q' });
-    expect((await ask('GET', '/query?q=x&page=2')).error).to.include({ code: 'invalid_request', param: 'page' });
+    expect((await send('GET', '/query?q=x')).status).to.equal(200);
+    expect((await send('GET', '/query')).error).to.include({ code: 'invalid_request', param: 'q' });
+    expect((await send('GET', '/query?q=x&page=2')).error).to.include({ code: 'invalid_request', param: 'page' });
   });
 
   it('refuses at the start a schema that does not compile, by the plugin’s name', () => {

@@ -21,7 +21,7 @@ describe('G60: plugins’ registrations are checked against closed tables', () =
   it('accepts every member of the contract', () => {
     expect(mistakesOf({ ...route, role: 'admin', scope: 'usage:read' }, 'route')).to.deep.equal([]);
     expect(mistakesOf({ ...route, responses: { 200: { description: 'OK.', schema: {} } } }, 'route')).to.deep.equal([]);
-    expect(mistakesOf({ name: 'a_usd', help: 'A', read: () => 1 }, 'figure')).to.deep.equal([]);
+    expect(mistakesOf({ name: 'a_usd', help: 'A', read: () => 1 }, 'gauge')).to.deep.equal([]);
   });
 
   const wrong: readonly (readonly [kind: keyof typeof DEFINITIONS, value: object, says: string])[] = [

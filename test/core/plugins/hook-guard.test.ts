@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { countTimeout, forgetFailures, HookBook, isLeftAlone, PAUSE_MS } from '../../../core/plugins/hook-guard.ts';
+import { countTimeout, forgetFailures, HookBook, isPaused, PAUSE_MS } from '../../../core/plugins/hook-guard.ts';
 
 describe('a hook that takes too long', () => {
   it('E32: is skipped after five timeouts in a row, tried by one call after the pause, and used by all after its success', () => {
@@ -7,9 +7,9 @@ describe('a hook that takes too long', () => {
     for (let at = 1; at < 5; at++) expect(countTimeout(counts)).to.equal(false);
     expect(countTimeout(counts)).to.equal(true);
     expect(counts.pausedUntilMs).to.be.within(performance.now(), performance.now() + PAUSE_MS);
-    expect(isLeftAlone(counts)).to.equal(true);
+    expect(isPaused(counts)).to.equal(true);
     counts.pausedUntilMs = performance.now() - 1;
-    expect([isLeftAlone(counts), isLeftAlone(counts)]).to.deep.equal([false, true]);
+    expect([isPaused(counts), isPaused(counts)]).to.deep.equal([false, true]);
     expect(counts.skipped).to.equal(2);
     expect(forgetFailures(counts)).to.equal(true);
     expect(counts.pausedUntilMs).to.equal(0);
@@ -38,8 +38,8 @@ describe('a hook that takes too long', () => {
   it('E32: is tried immediately by a call of another account than the one for which it hung, one at a time', () => {
     const counts = new HookBook().countsOf('guard', 'admit');
     for (let at = 1; at <= 5; at++) countTimeout(counts, counts.wentWell, 'greedy');
-    expect(isLeftAlone(counts, 'greedy')).to.equal(true);
-    expect([isLeftAlone(counts, 'other'), isLeftAlone(counts, 'third')]).to.deep.equal([false, true]);
+    expect(isPaused(counts, 'greedy')).to.equal(true);
+    expect([isPaused(counts, 'other'), isPaused(counts, 'third')]).to.deep.equal([false, true]);
     forgetFailures(counts);
     expect(counts.pausedUntilMs).to.equal(0);
   });

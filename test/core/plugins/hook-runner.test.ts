@@ -42,7 +42,7 @@ interface Transform {
   end(): Promise<unknown>;
 }
 
-/** Error of a hook; fails if there is none. */
+/** Error of a hook; fails without an error. */
 async function failure(run: () => unknown): Promise<GatewayError> {
   try {
     await run();
@@ -81,13 +81,13 @@ describe('hooks', () => {
   });
 
   it('of the kind first stop at the first result', async () => {
-    const answer = { credential: 'key', userId: 'u', account: 'u' };
+    const response = { credential: 'key', userId: 'u', account: 'u' };
     const { authenticate } = compile([
       ['a', 'authenticate', () => undefined],
-      ['b', 'authenticate', async () => answer],
+      ['b', 'authenticate', async () => response],
       ['c', 'authenticate', () => expect.fail('it was answered already')],
     ]);
-    expect(await authenticate({})).to.equal(answer);
+    expect(await authenticate({})).to.equal(response);
     expect(await compile([['a', 'authenticate', () => undefined]]).authenticate({})).to.equal(undefined);
   });
 

@@ -18,7 +18,7 @@ describe('background work of a request', () => {
     expect(ended).to.deep.equal(['two', 'one', 'idle']);
   });
 
-  it('needs no wait if there is none', async () => {
+  it('needs no wait without one', async () => {
     expect(await new Pending().idle(0)).to.deep.equal([]);
   });
 

@@ -99,10 +99,10 @@ describe('records', () => {
 
   it('notify this process of a changed record', async () => {
     const records = createRecords<Counted>(await openMemory(), 'things');
-    const told: string[] = [];
-    records.onChange((id) => told.push(id));
+    const reported: string[] = [];
+    records.onChange((id) => reported.push(id));
     await records.change('a', () => ({ added: [] }));
-    expect(told).to.deep.equal(['a']);
+    expect(reported).to.deep.equal(['a']);
   });
 
   it('fail while the store is down, instead of returning nothing', async () => {

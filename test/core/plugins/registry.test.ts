@@ -46,15 +46,20 @@ describe('the registry', () => {
       'an unknown order',
       'admit',
       { order: 'first', handler() {} },
-      /hook "admit" has the order "first"; it is "pre", "post"/,
+      /hook "admit" has the invalid order "first"; use "pre", "post"/,
     ],
     [
       'operations that are no list',
       'admit',
       { operations: 'chat', handler() {} },
-      /operations that are no list of names/,
+      /has invalid operations; use a list of names/,
     ],
-    ['an empty list of operations', 'admit', { operations: [], handler() {} }, /operations that are no list of names/],
+    [
+      'an empty list of operations',
+      'admit',
+      { operations: [], handler() {} },
+      /has invalid operations; use a list of names/,
+    ],
   ];
   for (const [what, name, hook, message] of BAD_HOOKS) {
     it(`refuses a hook with ${what}`, () => {
@@ -71,10 +76,10 @@ describe('the registry', () => {
   it('accepts nothing once it is frozen, and names the late plugin', () => {
     const registry = new Registry();
     registry.freeze();
-    expect(() => registry.addRoute('late', route('/x'))).to.throw(/plugin "late": registers route after the start/);
+    expect(() => registry.addRoute('late', route('/x'))).to.throw(/plugin "late": registers route after setup\(\)/);
     expect(() => registry.addHook({ owner: 'late', name: 'admit', handler: () => {} })).to.throw(
       /registers hook "admit"/,
     );
-    expect(() => registry.addMiddleware('late', () => {})).to.throw(/registers middleware after the start/);
+    expect(() => registry.addMiddleware('late', () => {})).to.throw(/registers middleware after setup\(\)/);
   });
 });

@@ -10,12 +10,12 @@ const setUp = (name: string, setup: () => void | Promise<void>): Promise<void> =
   setUpPlugin({ name, plugin: { name, kind: 'policy', apiVersion: 1, setup }, config: {} }, {} as WholeApi);
 
 /** Plugin that records the beginning and end of its setup. */
-const plugin = (name: string, fault = ''): string => `export default {
+const plugin = (name: string, problem = ''): string => `export default {
   name: '${name}', kind: 'policy', apiVersion: 1,
   async setup(api) {
     globalThis.setUps.push('${name} begins');
     await new Promise((resolve) => setImmediate(resolve));
-    ${fault}
+    ${problem}
     api.hook('finish', () => {});
     globalThis.setUps.push('${name} ends');
   },

@@ -95,8 +95,8 @@ describe('frames of Amazon’s event streams', () => {
 
   it('use no more memory than they report, however small their pieces are, and whatever was read with each', async () => {
     const frame = amazonEvent('chunk', { bytes: 'x'.repeat(2_000_000) });
-    let told = 64 * 1024;
-    const reader = createFrameReader({ onGrowth: (more) => (told += more) });
+    let reported = 64 * 1024;
+    const reader = createFrameReader({ onGrowth: (more) => (reported += more) });
     const before = memoryHeld();
     // Each byte has its own memory, as after separate reads of a socket.
     const pushAlone = (byte = 0): void => {
@@ -105,10 +105,10 @@ describe('frames of Amazon’s event streams', () => {
       expect(reader.push(read.subarray(0, 1))).to.have.length(0);
     };
     for (let at = 0; at < 2000; at += 1) pushAlone(frame[at]);
-    await until('a piece is let go', () => memoryHeld() - before <= told);
+    await until('a piece is let go', () => memoryHeld() - before <= reported);
     for (let at = 2000; at < 1_500_000; at += 100) reader.push(frame.subarray(at, at + 100));
-    await until('no more is held than was told', () => memoryHeld() - before <= told);
-    expect(told, 'what is told').to.be.at.most(frame.length);
+    await until('no more is held than was reported', () => memoryHeld() - before <= reported);
+    expect(reported, 'reported bytes').to.be.at.most(frame.length);
     expect(reader.push(frame.subarray(1_500_000))).to.have.length(1);
     await until('the frame is let go', () => memoryHeld() - before <= 64 * 1024);
   });

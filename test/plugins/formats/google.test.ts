@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readSse } from '../../support/formats/codec.ts';
 import { type IngressRig, startIngressRig } from '../../support/gateways/ingress-rig.ts';
 import { pluginFile } from '../../support/plugins/plugin-file.ts';
-import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';
+import { chunk, LAST_CHUNK, respondWith, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';
 
 /** Sets the request fields in the caller's message. */
 const HOOK = `api.hook('prepare', (call, request) => ({ ...request, ...JSON.parse(request.messages.at(-1).content) }));`;
@@ -79,20 +79,20 @@ describe('Google’s format, from its own clients and from others', () => {
   it('E19: the end of a failed model is an error after its text, never an apparently complete response', async () => {
     const candidate = { content: { role: 'model', parts: [{ text: 'Half a' }] }, finishReason: 'MALFORMED_RESPONSE' };
     const body = { candidates: [candidate], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2 } };
-    const ask = (stream: boolean) =>
+    const send = (stream: boolean) =>
       rig.gateway.post('/v1/chat/completions', {
         model: 'gemini/gemini-3.8-flash',
         messages: [{ role: 'user', content: '{}' }],
         stream,
       });
-    rig.script('gemini', answer(200, body));
-    expect((await ask(false)).status).to.equal(503);
+    rig.script('gemini', respondWith(200, body));
+    expect((await send(false)).status).to.equal(503);
     rig.script('gemini', async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${JSON.stringify(body)}\n\n`));
       await wire.send(LAST_CHUNK);
     });
-    const events = readSse(Buffer.from(await (await ask(true)).arrayBuffer())).map(({ data }) => data);
+    const events = readSse(Buffer.from(await (await send(true)).arrayBuffer())).map(({ data }) => data);
     expect(events.join('\n')).to.include('Half a').and.to.include('"error"').and.not.include('"finish_reason":"stop"');
     expect(events.findIndex((data) => data.includes('Half a'))).to.be.lessThan(
       events.findIndex((data) => data.includes('"error"')),

@@ -112,6 +112,17 @@ describe('a response of a vendor with the Responses API', () => {
     expect(codec.response(responsesBody(cut), codecCall()).choices[0]?.finish_reason).to.equal('length');
   });
 
+  it('G29: bills tools that only `tool_usage` counts', () => {
+    const usage = { input_tokens: 1, output_tokens: 2 };
+    const unitsOf = (tool_usage: object, output: readonly object[] = []) =>
+      codec.response({ ...responsesBody(SAID), output, usage, tool_usage }, codecCall()).usage?.units;
+    expect(unitsOf({ image_gen: { output_tokens: 7024 } })).to.deep.equal({ images: 1 });
+    expect(unitsOf({ web_search: { num_requests: 3 } })).to.deep.equal({ web_search_requests: 3 });
+    expect(unitsOf({ image_gen: { output_tokens: 0 }, web_search: { num_requests: 0 } })).to.equal(undefined);
+    const drawn = { type: 'image_generation_call', id: 'ig_1', result: 'AAAA' };
+    expect(unitsOf({ image_gen: { output_tokens: 7024 } }, [drawn, drawn])).to.deep.equal({ images: 2 });
+  });
+
   it('is not complete without its last event', () => {
     expect(decoded(responsesEvents(SAID).slice(0, -1)).complete).to.equal(false);
   });

@@ -65,14 +65,14 @@ describe('the guardrail http-guardrail', () => {
     await service.stop();
   });
 
-  const ask = (content: string, stream: boolean) =>
+  const send = (content: string, stream: boolean) =>
     rig.gateway.post('/v1/chat/completions', { model: MODEL_OF.openai, stream, messages: [{ role: 'user', content }] });
   const SAID = 'one two three four five six seven eight nine ten eleven twelve';
 
   it('sends the texts of request and response, each with its place, and whose call it is', async () => {
     service.say(() => ({ action: 'pass' }));
     rig.say('openai', { pieces: [{ text: SAID }] });
-    expect((await ask('Count', false)).status).to.equal(200);
+    expect((await send('Count', false)).status).to.equal(200);
     expect(service.checks.map(({ side, is_last, texts }) => [side, is_last, texts])).to.deep.equal([
       ['request', true, [{ path: 'messages[0].content', role: 'user', text: 'Count' }]],
       ['response', true, [{ path: 'choices[0].content', text: SAID }]],
@@ -84,7 +84,7 @@ describe('the guardrail http-guardrail', () => {
   it('sends a stream in pieces, each with the previous text, and passes on the checked text', async () => {
     service.say(() => ({ action: 'pass' }));
     rig.say('openai', { pieces: [{ text: SAID }] });
-    expect(textOf(await (await ask('Count', true)).text())).to.equal(SAID);
+    expect(textOf(await (await send('Count', true)).text())).to.equal(SAID);
     const pieces = service.checks.filter(({ side }) => side === 'response').flatMap(({ texts }) => texts);
     expect(pieces.length).to.be.above(2);
     expect(pieces.map(({ text }) => text).join('')).to.equal(SAID);
@@ -94,7 +94,7 @@ describe('the guardrail http-guardrail', () => {
   for (const stream of [false, true]) {
     it(`refuses denied texts, and reveals none of them${stream ? ', streamed' : ''}`, async () => {
       service.say(({ side }) => (side === 'request' ? { action: 'block', index: 0 } : { action: 'pass' }));
-      const refused = await ask('Secret plan', stream);
+      const refused = await send('Secret plan', stream);
       expect(refused.status).to.equal(400);
       expect(await refused.text())
         .to.include('content_filtered')
@@ -104,7 +104,7 @@ describe('the guardrail http-guardrail', () => {
         action: texts.some(({ text, before = '' }) => /seven/.test(before + text)) ? 'block' : 'pass',
       }));
       rig.say('openai', { pieces: [{ text: SAID }] });
-      const text = await (await ask('Count', stream)).text();
+      const text = await (await send('Count', stream)).text();
       expect(text).to.include('content_filtered');
       expect(textOf(text)).to.not.include('seven');
     });
@@ -112,7 +112,7 @@ describe('the guardrail http-guardrail', () => {
     it(`replaces texts${stream ? ', streamed' : ''}`, async () => {
       service.say(({ texts }) => ({ action: 'replace', texts: texts.map(({ text }) => text.toUpperCase()) }));
       rig.say('openai', { pieces: [{ text: SAID }, { call: 'f', id: 'c', arguments: '{"a":"b c"}' }] });
-      const text = await (await ask('Count', stream)).text();
+      const text = await (await send('Count', stream)).text();
       expect(rig.lastBody<{ messages: { content: string }[] }>('openai').messages[0]?.content).to.equal('COUNT');
       expect(textOf(text)).to.equal(SAID.toUpperCase());
       expect(text.replaceAll('\\', '')).to.include('"B C"').and.not.include('b c');
@@ -122,11 +122,11 @@ describe('the guardrail http-guardrail', () => {
       for (const wrong of [500, { ok: true }, { action: 'replace', texts: [] }, { action: 'replace', texts: [1] }]) {
         service.say(({ side }) => (side === 'request' ? { action: 'pass' } : wrong));
         rig.say('openai', { pieces: [{ text: SAID }] });
-        const text = await (await ask('Count', stream)).text();
+        const text = await (await send('Count', stream)).text();
         expect(text, JSON.stringify(wrong)).to.include('returned no verdict').and.not.include('one');
         service.say(() => wrong);
         const before = rig.sent('openai').length;
-        expect((await ask('Count', stream)).status).to.equal(503);
+        expect((await send('Count', stream)).status).to.equal(503);
         expect(rig.sent('openai')).to.have.length(before);
       }
     });

@@ -84,7 +84,7 @@ describe('the policy http-hook', () => {
     await service.stop();
   });
 
-  const ask = (content: string, stream = false) =>
+  const send = (content: string, stream = false) =>
     rig.gateway.post('/v1/chat/completions', { model: MODEL_OF.openai, stream, messages: [{ role: 'user', content }] });
   const eventOf = (hook: string): Promise<HookEvent> =>
     eventually(async () => {
@@ -95,7 +95,7 @@ describe('the policy http-hook', () => {
 
   it('sends each hook of a call in its order, with its subject and without credentials', async () => {
     service.say(() => PASS);
-    expect((await ask('Count')).status).to.equal(200);
+    expect((await send('Count')).status).to.equal(200);
     const { outcome } = await eventOf('finish');
     expect(service.events.map(({ hook, version }) => [hook, version])).to.deep.equal(
       ['admit', 'prepare', 'receive', 'finish'].map((hook) => [hook, 1]),
@@ -112,7 +112,7 @@ describe('the policy http-hook', () => {
 
   it('sends a stream piece by piece, and passes all of it on', async () => {
     service.say(() => PASS);
-    expect(textOf(await (await ask('Count', true)).text())).to.equal(SAID);
+    expect(textOf(await (await send('Count', true)).text())).to.equal(SAID);
     const pieces = service.events.filter(({ hook }) => hook === 'stream');
     expect(pieces.length).to.be.above(1);
     expect(
@@ -136,7 +136,7 @@ describe('the policy http-hook', () => {
         if (event.hook === 'receive') return { action: 'replace', response: shout(event.response) };
         return event.hook === 'stream' ? { action: 'replace', chunks: shout(event.chunks) } : PASS;
       });
-      const text = await (await ask('Count', stream)).text();
+      const text = await (await send('Count', stream)).text();
       expect(rig.lastBody<{ messages: { content: string }[] }>('openai').messages[0]?.content).to.equal('COUNT');
       expect(textOf(text)).to.equal(SAID.toUpperCase());
     });
@@ -146,7 +146,7 @@ describe('the policy http-hook', () => {
       const before = rig.sent('openai').length;
       for (const hook of ['admit', 'prepare']) {
         service.say(only([hook], () => refuse));
-        const response = await ask('Count', stream);
+        const response = await send('Count', stream);
         expect(response.status, hook).to.equal(403);
         expect(await response.text()).to.include('Not today.');
       }
@@ -158,7 +158,7 @@ describe('the policy http-hook', () => {
           return said.includes('seven') ? refuse : PASS;
         }),
       );
-      const text = await (await ask('Count', stream)).text();
+      const text = await (await send('Count', stream)).text();
       expect(text).to.include('Not today.');
       expect(textOf(text)).to.not.include('seven');
     });
@@ -182,10 +182,10 @@ describe('the policy http-hook', () => {
       for (const said of wrong) {
         const before = rig.sent('openai').length;
         service.say(only(['prepare'], () => said));
-        expect((await ask('Count', stream)).status, JSON.stringify(said)).to.equal(503);
+        expect((await send('Count', stream)).status, JSON.stringify(said)).to.equal(503);
         expect(rig.sent('openai')).to.have.length(before);
         service.say(only(['receive', 'stream'], () => said));
-        const text = await (await ask('Count', stream)).text();
+        const text = await (await send('Count', stream)).text();
         expect(text, JSON.stringify(said)).to.include('returned no verdict').and.not.include('one two');
       }
       expect(rig.gateway.logText()).to.not.include('of-the-service');
@@ -193,11 +193,11 @@ describe('the policy http-hook', () => {
 
     it(`rejects requests, responses and chunks of a wrong shape${streamed}`, async () => {
       service.say(only(['prepare'], () => ({ action: 'replace', request: { model: 7 } })));
-      expect((await ask('Count', stream)).status).to.equal(500);
+      expect((await send('Count', stream)).status).to.equal(500);
       service.say(
         only(['receive', 'stream'], () => ({ action: 'replace', response: { a: 1 }, chunks: [{ choices: 'x' }] })),
       );
-      const text = await (await ask('Count', stream)).text();
+      const text = await (await send('Count', stream)).text();
       expect(text).to.include('internal_error').and.not.include('one two');
     });
   }
@@ -205,14 +205,14 @@ describe('the policy http-hook', () => {
   it('may rename an error and see how a call ended, and keeps an error while the service is down', async () => {
     rig.script('openai', Buffer.from('HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}'));
     service.say(only(['error'], () => ({ action: 'replace', error: { code: 'not_found', message: 'Gone.' } })));
-    const renamed = await ask('Count');
+    const renamed = await send('Count');
     expect([renamed.status, await renamed.text()]).to.satisfy(
       ([status, text]: [number, string]) => status === 404 && text.includes('Gone.'),
     );
     expect((await eventOf('error')).error).to.include.keys('code', 'status', 'message', 'param');
     expect((await eventOf('finish')).outcome).to.deep.include({ status: 'error' });
     service.say(only(['error'], () => 500));
-    expect((await ask('Count')).status).to.equal(400);
+    expect((await send('Count')).status).to.equal(400);
   });
 
   it('neither sends nor accepts the path of an uploaded file', async () => {
@@ -283,12 +283,12 @@ describe('the service of http-hook in the docs', () => {
       policies: { 'http-hook': { url: `http://127.0.0.1:${String(port).trim()}/` } },
     });
     try {
-      const ask = (content: string, stream = false) =>
+      const send = (content: string, stream = false) =>
         gateway.post('/v1/chat/completions', { model: 'echo/echo', stream, messages: [{ role: 'user', content }] });
       for (const stream of [false, true]) {
-        expect(textOf(await (await ask('of orion we speak', stream)).text())).to.equal('of the project we speak');
-        expect(textOf(await (await ask('of the sea', stream)).text())).to.equal('of the sea');
-        const refused = await ask('an acquisition', stream);
+        expect(textOf(await (await send('of orion we speak', stream)).text())).to.equal('of the project we speak');
+        expect(textOf(await (await send('of the sea', stream)).text())).to.equal('of the sea');
+        const refused = await send('an acquisition', stream);
         expect(refused.status).to.equal(403);
         expect(await refused.text()).to.include('Not about acquisitions, please.');
       }

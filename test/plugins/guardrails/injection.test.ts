@@ -48,7 +48,7 @@ describe('the guardrail injection', () => {
     rig = await startIngressRig({
       policies: {
         injection: { maxSize: '2kb' },
-        answers: { plugin: 'injection', sides: ['response'] },
+        output: { plugin: 'injection', sides: ['response'] },
       },
     });
     rig.say('openai', { pieces: [{ text: 'Fine.' }] });

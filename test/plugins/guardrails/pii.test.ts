@@ -5,7 +5,7 @@ import {
   CUT,
   type IngressRig,
   MODEL_OF,
-  type Said,
+  type ScriptedOutput,
   startIngressRig,
   WIRES,
   type Wire,
@@ -17,7 +17,7 @@ const IBAN = 'DE89 3704 0044 0532 0130 00';
 const NUMBER = '4111111111111111';
 
 /** Response with the texts in every place of model output. */
-const said = (mail: string, iban: string): Said => ({
+const said = (mail: string, iban: string): ScriptedOutput => ({
   pieces: [
     { reasoning: `So it is ${mail}.` },
     { text: `Write to ${mail}, pay to ${iban}.` },
@@ -253,6 +253,28 @@ for (const action of ['mask', 'token'] as const)
     });
   });
 
+describe('G69: a request that has texts in the form of tokens', () => {
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig({ policies: { pii: { action: 'token' } } });
+  });
+  after(() => rig.stop());
+
+  for (const stream of [false, true])
+    it(`gets them back as they are, in text and tool arguments${stream ? ', streamed' : ''}`, async () => {
+      rig.say('openai', said('[EMAIL_1]', '[EMAIL_3]'), CUT);
+      const content = `The page says [EMAIL_1] and [EMAIL_2]. Mine is ${MAIL}.`;
+      const response = await rig.gateway.post('/v1/chat/completions', {
+        ...{ model: MODEL_OF.openai, stream, tools: TOOLS },
+        messages: [{ role: 'user', content }],
+      });
+      expect(rig.sent('openai').at(-1)?.body.toString()).to.include('[EMAIL_1] and [EMAIL_2]. Mine is [EMAIL_3].');
+      const words = wordsOf(await response.text());
+      expect(words).to.include(`Write to [EMAIL_1], pay to ${MAIL}.`);
+      expect(words.replaceAll('\\', '')).to.include(`"to":"[EMAIL_1]","iban":"${MAIL}"`);
+    });
+});
+
 describe('the guardrail pii, action: block', () => {
   let rig: IngressRig;
   before(async () => {
@@ -270,11 +292,11 @@ describe('the guardrail pii, action: block', () => {
       expect(rig.gateway.logText()).to.not.match(LEAK);
     });
 
-  const ask = (stream: boolean, content: string) =>
+  const send = (stream: boolean, content: string) =>
     rig.gateway.post('/v1/chat/completions', { model: MODEL_OF.openai, stream, messages: [{ role: 'user', content }] });
 
   it('names the field, and who refused', async () => {
-    const response = await ask(false, `to ${MAIL}`);
+    const response = await send(false, `to ${MAIL}`);
     const { error } = (await response.json()) as { readonly error: Record<string, unknown> };
     expect(error).to.include({ code: 'content_filtered', param: 'messages[0].content' });
     expect(rig.gateway.logs.find((line) => line['refused_by'] === 'pii: an e-mail address')).to.not.equal(undefined);
@@ -283,7 +305,7 @@ describe('the guardrail pii, action: block', () => {
   it('refuses a response, with and without a stream, before any of it is sent', async () => {
     for (const stream of [false, true]) {
       rig.say('openai', said(MAIL, IBAN), CUT);
-      const text = await (await ask(stream, 'Whom?')).text();
+      const text = await (await send(stream, 'Whom?')).text();
       expect(text).to.include('content_filtered').and.not.match(LEAK);
       if (stream) expect(wordsOf(text.replace(/data: \{"error.*/s, ''))).to.not.include('ann');
     }
@@ -291,7 +313,7 @@ describe('the guardrail pii, action: block', () => {
 
   it('ignores allowed texts', async () => {
     rig.say('openai', { pieces: [{ text: 'Fine.' }] });
-    expect((await ask(false, 'to us@help.example')).status).to.equal(200);
+    expect((await send(false, 'to us@help.example')).status).to.equal(200);
   });
 });
 

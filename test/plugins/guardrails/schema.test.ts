@@ -17,7 +17,7 @@ describe('the guardrail schema', () => {
   });
   after(() => rig.stop());
 
-  const ask = (stream: boolean) =>
+  const send = (stream: boolean) =>
     rig.gateway.post('/v1/chat/completions', {
       model: MODEL_OF.openai,
       stream,
@@ -31,7 +31,7 @@ describe('the guardrail schema', () => {
   for (const stream of [false, true]) {
     it(`passes valid responses${stream ? ', streamed' : ''}`, async () => {
       rig.say('openai', { pieces: [{ text: '{"total": 12.5}' }] });
-      const response = await ask(stream);
+      const response = await send(stream);
       expect(response.status).to.equal(200);
       expect(textOf(await response.text())).to.equal('{"total": 12.5}');
     });
@@ -47,7 +47,7 @@ describe('the guardrail schema', () => {
       ];
       for (const [said = '', why = ''] of cases) {
         rig.say('openai', { pieces: [{ text: said }] });
-        const response = await ask(stream);
+        const response = await send(stream);
         if (!stream) expect(response.status).to.equal(503);
         const text = await response.text();
         expect(text, said).to.include('provider_invalid_response').and.include(why).and.not.include('quite');
@@ -57,7 +57,7 @@ describe('the guardrail schema', () => {
 
     it(`passes tool calls, and the text before them${stream ? ', streamed' : ''}`, async () => {
       rig.say('openai', { pieces: [{ text: 'I look it up.' }, { call: 'look', id: 'c1', arguments: '{"a":1}' }] });
-      const text = await (await ask(stream)).text();
+      const text = await (await send(stream)).text();
       expect(textOf(text)).to.equal('I look it up.');
       expect(text).to.include('look').and.not.include('error');
     });

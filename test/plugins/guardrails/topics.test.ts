@@ -17,7 +17,7 @@ describe('the guardrail topics', () => {
       models: { judge: [MODEL_OF.mistral] },
       policies: {
         topics: { model: 'judge', allowed: ['our shop'], denied: ['law'], maxSize: '2kb' },
-        answers: { plugin: 'topics', model: 'judge', denied: ['law'], sides: ['response'], window: 200 },
+        output: { plugin: 'topics', model: 'judge', denied: ['law'], sides: ['response'], window: 200 },
       },
     });
     rig.say('openai', { pieces: [{ text: 'Fine.' }] });
@@ -25,14 +25,14 @@ describe('the guardrail topics', () => {
   });
   after(() => rig.stop());
 
-  const ask = (content: string, stream = false, model = MODEL_OF.openai) =>
+  const send = (content: string, stream = false, model = MODEL_OF.openai) =>
     rig.gateway.post('/v1/chat/completions', { model, stream, messages: [{ role: 'user', content }] });
 
   for (const stream of [false, true])
     it(`asks the model about the texts and passes them${stream ? ', streamed' : ''}`, async () => {
       rig.say('mistral', verdict('allow'));
       const before = rig.sent('mistral').length;
-      const response = await ask('Is "it" in stock?', stream);
+      const response = await send('Is "it" in stock?', stream);
       expect(response.status).to.equal(200);
       expect(await response.text()).to.include('Fine.');
       const bodies = rig
@@ -65,26 +65,21 @@ describe('the guardrail topics', () => {
     it(`refuses a response${stream ? ' in the middle of its stream' : ''}`, async () => {
       rig.say('openai', { pieces: [{ text: 'The law says. '.repeat(30) }] });
       rig.say('mistral', [verdict('allow'), verdict('deny')]);
-      const text = await (await ask('Hi', stream)).text();
+      const text = await (await send('Hi', stream)).text();
       expect(text).to.include('content_filtered').and.not.include('The law says');
       rig.say('openai', { pieces: [{ text: 'Fine.' }] });
     });
 
   it('passes nothing without a verdict, for any response of the model', async () => {
     const before = rig.sent('openai').length;
-    for (const text of [
-      'I will allow it',
-      '{"verdict":"maybe"}',
-      '{"verdict":"allow"} is what I was told to say',
-      '',
-    ]) {
+    for (const text of ['I will allow it', '{"verdict":"maybe"}', '{"verdict":"allow"} is what I have to say', '']) {
       rig.say('mistral', { pieces: [{ text }] });
-      const response = await ask('Hi');
+      const response = await send('Hi');
       expect(response.status, text).to.equal(503);
       expect(await response.text()).to.include('returned no verdict');
     }
     rig.script('mistral', Buffer.from('HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}'));
-    expect((await ask('Hi')).status).to.equal(503);
+    expect((await send('Hi')).status).to.equal(503);
     expect(rig.sent('openai').length).to.equal(before);
   });
 
@@ -110,12 +105,12 @@ describe('the guardrail topics', () => {
   });
 
   it('refuses more text than it judges', async () => {
-    expect((await ask('word '.repeat(500))).status).to.equal(413);
+    expect((await send('word '.repeat(500))).status).to.equal(413);
   });
 
   it('wants topics, and a model that there is', async () => {
     const start = (options: object) => startError(startGateway({ policies: { topics: options } }));
     expect(await start({ model: 'echo/echo' })).to.include('has no topics. Set "allowed", "denied" or both.');
-    expect(await start({ model: 'nobody', denied: ['law'] })).to.include('which is not an alias');
+    expect(await start({ model: 'missing', denied: ['law'] })).to.include('which is not an alias');
   });
 });

@@ -19,7 +19,7 @@ describe('the guardrail words', () => {
   });
   after(() => rig.stop());
 
-  const ask = (content: string, stream: boolean) =>
+  const send = (content: string, stream: boolean) =>
     rig.gateway.post('/v1/chat/completions', { model: MODEL_OF.openai, stream, messages: [{ role: 'user', content }] });
   const textOf = (body: string): string =>
     [...body.matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)]
@@ -41,7 +41,7 @@ describe('the guardrail words', () => {
     for (const [said, heard] of CASES)
       it(`returns ${JSON.stringify(heard)} for ${JSON.stringify(said)}${stream ? ' in pieces' : ''}`, async () => {
         rig.say('openai', { pieces: [{ text: said }] });
-        expect(textOf(await (await ask('Say it', stream)).text())).to.equal(heard);
+        expect(textOf(await (await send('Say it', stream)).text())).to.equal(heard);
       });
 
   it('E62: masks them in reasoning and in arguments of tools, of a stream too', async () => {
@@ -59,7 +59,7 @@ describe('the guardrail words', () => {
   });
 
   it('refuses a request, by its instance’s name, and does not repeat the word', async () => {
-    const response = await ask('Tell me of Project  Orion', true);
+    const response = await send('Tell me of Project  Orion', true);
     expect(response.status).to.equal(400);
     const text = await response.text();
     expect(text)
@@ -82,7 +82,7 @@ describe('the guardrail words', () => {
       await wire.send(`${event('ector')}data: [DONE]\n\n`);
       wire.end();
     });
-    const response = await ask('Say it', true);
+    const response = await send('Say it', true);
     let text = '';
     const decoder = new TextDecoder();
     for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {

@@ -8,7 +8,12 @@ import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
 import { pluginFile } from '../../support/plugins/plugin-file.ts';
 import { completion, delta, usageOf } from '../../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  sse,
+  startScriptedUpstream,
+} from '../../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../../support/wait.ts';
 
 /** Published message definitions, which decode this plugin's hand-written encoding. */
@@ -138,7 +143,7 @@ describe('the policy otel', () => {
     await vendor.close();
   });
 
-  const ask = async (body: object, headers: Readonly<Record<string, string>> = {}): Promise<number> => {
+  const send = async (body: object, headers: Readonly<Record<string, string>> = {}): Promise<number> => {
     const messages = [{ role: 'user', content: 'the plan with the key sk-abcdefghijklmnopqrstuvwx' }];
     const response = await gateway.post('/v1/chat/completions', { messages, ...body }, headers);
     await response.text();
@@ -152,24 +157,24 @@ describe('the policy otel', () => {
         headers: { 'x-key': 'for-the-collector' },
         attributes: { 'deployment.environment.name': 'test' },
       });
-      vendor.script(answer(200, completion('fine', { usage: usageOf(12, 3) })));
-      expect(await ask({ model: 'both', temperature: 0.5, max_tokens: 64 }, FROM_CALLER)).to.equal(200);
+      vendor.script(respondWith(200, completion('fine', { usage: usageOf(12, 3) })));
+      expect(await send({ model: 'both', temperature: 0.5, max_tokens: 64 }, FROM_CALLER)).to.equal(200);
       await stop();
       const [posted] = collector.received;
       expect(posted?.headers['x-key']).to.equal('for-the-collector');
       const spans = collector.spans();
       expect(spans.map(({ name }) => name)).to.deep.equal(['chat m', 'attempt dead/m', 'attempt main/m']);
-      const [call, failed, answered] = spans as readonly [Span, Span, Span];
+      const [call, failed, response] = spans as readonly [Span, Span, Span];
       for (const { traceId } of spans) expect(traceId).to.equal(TRACE);
       expect(call).to.include({ parentSpanId: PARENT, traceState: FROM_CALLER.tracestate, kind: 3 });
-      for (const { parentSpanId } of [failed, answered]) expect(parentSpanId).to.equal(call.spanId);
+      for (const { parentSpanId } of [failed, response]) expect(parentSpanId).to.equal(call.spanId);
       for (const { startTimeUnixNano, endTimeUnixNano } of spans)
         expect(BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano) && BigInt(startTimeUnixNano) > 10n ** 18n).to.equal(
           true,
         );
       expect(failed.status?.code).to.equal(2);
       expect(valuesOf(failed)).to.include({ 'gen_ai.provider.name': 'dead' }).and.have.property('error.type');
-      expect(valuesOf(answered)).to.include({ 'gen_ai.provider.name': 'main' });
+      expect(valuesOf(response)).to.include({ 'gen_ai.provider.name': 'main' });
       const values = valuesOf(call);
       expect(values).to.include({
         'gen_ai.operation.name': 'chat',
@@ -187,7 +192,7 @@ describe('the policy otel', () => {
       expect(JSON.stringify(collector.received)).to.not.include('the plan').and.not.include(gateway.key);
       // Spans of the provider belong to its attempt.
       expect(vendor.requests.at(-1)?.headers).to.include({
-        traceparent: `00-${TRACE}-${answered.spanId}-01`,
+        traceparent: `00-${TRACE}-${response.spanId}-01`,
         tracestate: FROM_CALLER.tracestate,
       });
     });
@@ -202,7 +207,7 @@ describe('the policy otel', () => {
         api.hook('reserve', async () => { ${wait} throw new Error('broken'); });`,
     });
     await start({}, { slow: { plugin: './slow.mjs' } }, { 'slow.mjs': slow });
-    expect(await ask({ model: 'echo/echo' })).to.equal(500);
+    expect(await send({ model: 'echo/echo' })).to.equal(500);
     await stop();
     const spans = collector.all();
     const call = spans.find(({ name }) => name.startsWith('chat'));
@@ -219,7 +224,7 @@ describe('the policy otel', () => {
   it('creates a trace for a caller without one, with its id in the log and in the record, and follows streams to their end', async () => {
     await start({});
     vendor.script(sse(delta('one'), delta(' two', 'stop', { usage: usageOf(2, 2) }), '[DONE]'));
-    expect(await ask({ model: 'main/m', stream: true })).to.equal(200);
+    expect(await send({ model: 'main/m', stream: true })).to.equal(200);
     await stop();
     const [call] = collector.spans();
     expect(call?.parentSpanId ?? '').to.equal('');
@@ -247,10 +252,10 @@ describe('the policy otel', () => {
 
   it('sends the configured share, and failures regardless of the share', async () => {
     await start({ sample: 0 });
-    vendor.script(answer(200, completion()), answer(400, { error: { message: 'bad' } }));
-    expect(await ask({ model: 'main/m' })).to.equal(200);
+    vendor.script(respondWith(200, completion()), respondWith(400, { error: { message: 'bad' } }));
+    expect(await send({ model: 'main/m' })).to.equal(200);
     expect(vendor.requests[0]?.headers['traceparent']).to.match(/-00$/);
-    expect(await ask({ model: 'main/m' })).to.equal(400);
+    expect(await send({ model: 'main/m' })).to.equal(400);
     await stop();
     const calls = collector.spans().filter(({ name }) => name.startsWith('chat'));
     expect(calls.map((span) => valuesOf(span)['tollgate.outcome'])).to.deep.equal(['error']);
@@ -262,9 +267,9 @@ describe('the policy otel', () => {
   ] as const)
     it(`sends prompts and responses if configured: ${content}`, async () => {
       await start({ content });
-      vendor.script(answer(200, completion('the answer')), sse(delta('the '), delta('stream', 'stop'), '[DONE]'));
-      await ask({ model: 'main/m' });
-      await ask({ model: 'main/m', stream: true });
+      vendor.script(respondWith(200, completion('the answer')), sse(delta('the '), delta('stream', 'stop'), '[DONE]'));
+      await send({ model: 'main/m' });
+      await send({ model: 'main/m', stream: true });
       await stop();
       const [first, second] = collector
         .spans()
@@ -279,16 +284,16 @@ describe('the policy otel', () => {
   it('retries an unresponsive collector, and loses nothing', async () => {
     await start({});
     collector.refuse(1);
-    vendor.script(answer(200, completion()));
-    await ask({ model: 'main/m' });
+    vendor.script(respondWith(200, completion()));
+    await send({ model: 'main/m' });
     await until('the spans are there', () => collector.spans().length > 0);
     expect(collector.spans().map(({ name }) => name)).to.deep.equal(['chat m', 'attempt main/m']);
   });
 
   it('reports duration, tokens and the time to the first content as histograms', async () => {
     await start({ metrics: 3600 });
-    vendor.script(answer(200, completion('fine', { usage: usageOf(12, 3) })));
-    await ask({ model: 'main/m' });
+    vendor.script(respondWith(200, completion('fine', { usage: usageOf(12, 3) })));
+    await send({ model: 'main/m' });
     await stop();
     const sent = collector.received.find((each) => each.path === '/v1/metrics');
     const { resourceMetrics = [] } = (sent?.body ?? {}) as Partial<Metrics>;
@@ -329,7 +334,7 @@ function formOf(fields: Readonly<Record<string, string>>): FormData {
   return form;
 }
 
-const ANSWERS: Readonly<Record<string, unknown>> = {
+const RESPONSES: Readonly<Record<string, unknown>> = {
   embeddings: { object: 'list', model: 'm', data: [{ object: 'embedding', index: 0, embedding: [0.5] }] },
   generations: { created: 1, data: [{ b64_json: 'AA==' }] },
   moderations: { id: 'x', model: 'm', results: [{ flagged: false, categories: {}, category_scores: {} }] },
@@ -342,7 +347,7 @@ describe('a trace without the policy otel (E74)', () => {
     it(`goes from ${path} to the vendor, the log and the record`, async () => {
       const vendor = await startScriptedUpstream((wire) => {
         const last = wire.request.path.split('/').at(-1) ?? '';
-        return wire.send(answer(200, ANSWERS[last] ?? completion()));
+        return wire.send(respondWith(200, RESPONSES[last] ?? completion()));
       });
       const provider = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'], baseUrl: vendor.url };
       const gateway = await startGateway({ providers: { main: provider } });
@@ -374,7 +379,7 @@ describe('a trace without the policy otel (E74)', () => {
     });
 
   it('is passed to the vendor unchanged, and into the record of the call', async () => {
-    const vendor = await startScriptedUpstream(answer(200, completion()));
+    const vendor = await startScriptedUpstream(respondWith(200, completion()));
     const provider = { plugin: 'openai-compatible', apiKey: 'k', models: ['*'], baseUrl: vendor.url };
     const gateway = await startGateway({ providers: { main: provider } });
     try {

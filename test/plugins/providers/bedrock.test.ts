@@ -6,11 +6,11 @@ import { translate } from '../../support/formats/translate.ts';
 import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
 import { amazonEvent, amazonException } from '../../support/vendors/amazon-frames.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
   type RecordedRequest,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../../support/vendors/scripted-upstream.ts';
@@ -216,7 +216,7 @@ describe('a gateway before Bedrock', () => {
       for (const piece of pieces) await wire.send(chunk(piece));
       await wire.send(LAST_CHUNK);
     });
-  const ask = async (fields: Partial<ChatRequest>) => {
+  const send = async (fields: Partial<ChatRequest>) => {
     const body = { model: `bedrock/${NOVA}`, messages: [{ role: 'user', content: 'Grüße' }], ...fields };
     const response = await gateway.post('/v1/chat/completions', body);
     return { status: response.status, text: await response.text() };
@@ -252,8 +252,8 @@ describe('a gateway before Bedrock', () => {
     ['Claude', CLAUDE, CLAUDE_MESSAGE, CLAUDE_FRAMES],
   ] as const) {
     it(`signs its request and returns the response of ${what}`, async () => {
-      vendor.script(answer(200, whole));
-      const { status, text } = await ask({ model: `bedrock/${model}` });
+      vendor.script(respondWith(200, whole));
+      const { status, text } = await send({ model: `bedrock/${model}` });
       expect(status, text).to.equal(200);
       const { choices, usage } = JSON.parse(text) as JsonObject & { choices: readonly JsonObject[] };
       expect(choices[0]).to.deep.include({ finish_reason: 'stop' });
@@ -268,7 +268,7 @@ describe('a gateway before Bedrock', () => {
         bytes.subarray(at * 33, at * 33 + 33),
       );
       streams(frames, pieces);
-      const { text } = await ask({ model: `bedrock/${model}`, stream: true, stream_options: { include_usage: true } });
+      const { text } = await send({ model: `bedrock/${model}`, stream: true, stream_options: { include_usage: true } });
       expect(wordsOf(text)).to.equal('Hello');
       expect(text).to.include('"prompt_tokens":10').and.include('"finish_reason":"stop"').and.include('[DONE]');
       expect(isSigned(last())).to.equal(true);
@@ -276,7 +276,7 @@ describe('a gateway before Bedrock', () => {
 
     it(`ends a stream of ${what} with an error after an exception`, async () => {
       streams([...frames.slice(0, 3), amazonException('modelStreamErrorException', 'The model has ended its stream.')]);
-      const { text } = await ask({ model: `bedrock/${model}`, stream: true });
+      const { text } = await send({ model: `bedrock/${model}`, stream: true });
       expect(text).to.include('"error"').and.not.include('"finish_reason":"stop"');
       expect(text).to.not.include('[DONE]');
     });
@@ -285,7 +285,7 @@ describe('a gateway before Bedrock', () => {
       const before = await books();
       const bytes = Buffer.concat(frames.slice(0, 4));
       streams(frames, [bytes.subarray(0, -7)]);
-      const { text } = await ask({ model: `bedrock/${model}`, stream: true });
+      const { text } = await send({ model: `bedrock/${model}`, stream: true });
       expect(text).to.include('"error"').and.not.include('[DONE]');
       await eventually(async () => {
         const { spent, held } = await books();
@@ -299,13 +299,13 @@ describe('a gateway before Bedrock', () => {
     const bytes = Buffer.concat(FRAMES);
     bytes[bytes.length - 20] = (bytes[bytes.length - 20] ?? 0) ^ 1;
     streams(FRAMES, [bytes]);
-    const { text } = await ask({ stream: true });
+    const { text } = await send({ stream: true });
     expect(text).to.include('"error"').and.not.include('[DONE]');
   });
 
   it('sends an API key of Bedrock unchanged', async () => {
-    vendor.script(answer(200, WHOLE));
-    expect((await ask({ model: `keyed/${NOVA}` })).status).to.equal(200);
+    vendor.script(respondWith(200, WHOLE));
+    expect((await send({ model: `keyed/${NOVA}` })).status).to.equal(200);
     expect(last().headers['authorization']).to.equal('Bearer bedrock-api-key-0123456789');
   });
 
@@ -342,8 +342,8 @@ describe('a gateway before Bedrock', () => {
     for (const stream of [false, true])
       it(`E68: logs why a request is refused that ${what}${stream ? ', streamed' : ''}, and does not charge it`, async () => {
         const before = await books();
-        vendor.script(answer(status, { message }, { 'x-amzn-errortype': type }));
-        const { status: said, text } = await ask({ stream });
+        vendor.script(respondWith(status, { message }, { 'x-amzn-errortype': type }));
+        const { status: said, text } = await send({ stream });
         expect(said).to.be.within(500, 599);
         expect(text).to.not.include(message).and.not.include('AKID');
         expect(gateway.logText()).to.include(hint).and.not.include(KEYS.secretAccessKey);
@@ -354,9 +354,11 @@ describe('a gateway before Bedrock', () => {
 
   it('distinguishes errors by the service’s own names', async () => {
     const fails = async (status: number, type: string, message: string) => {
-      vendor.script(answer(status, { message }, { 'x-amzn-errortype': `${type}:http://internal.amazon.com/coral/` }));
-      const { status: told, text } = await ask({});
-      return [told, (JSON.parse(text) as { error: JsonObject }).error['code']];
+      vendor.script(
+        respondWith(status, { message }, { 'x-amzn-errortype': `${type}:http://internal.amazon.com/coral/` }),
+      );
+      const { status: reported, text } = await send({});
+      return [reported, (JSON.parse(text) as { error: JsonObject }).error['code']];
     };
     expect(await fails(400, 'ValidationException', 'Input is too long for requested model.')).to.deep.equal([
       400,

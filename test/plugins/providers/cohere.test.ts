@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -22,7 +22,7 @@ describe('cohere', () => {
   let body: object;
 
   before(async () => {
-    vendor = await startScriptedUpstream((wire) => wire.send(answer(200, body)));
+    vendor = await startScriptedUpstream((wire) => wire.send(respondWith(200, body)));
     gateway = await startGateway({ providers: { cohere: { baseUrl: vendor.url, apiKey: 'k' } } });
   });
   after(async () => {
@@ -183,7 +183,7 @@ describe('perplexity', () => {
       const head = { id: 'p', model: 'sonar', object: 'chat.completion', created: 1, search_results: [page] };
       if (!stream) {
         const message = { role: 'assistant', content: 'Paris[1].' };
-        return wire.send(answer(200, { ...head, choices: [{ index: 0, message, finish_reason: 'stop' }], usage }));
+        return wire.send(respondWith(200, { ...head, choices: [{ index: 0, message, finish_reason: 'stop' }], usage }));
       }
       await wire.send(SSE_HEAD);
       const choices = [{ index: 0, delta: { role: 'assistant', content: 'Paris[1].' }, finish_reason: 'stop' }];

@@ -13,7 +13,7 @@ const VERCEL = 'vercel-ai/packages/openai/src/';
 const KONG = 'kong-ai-proxy/spec/fixtures/ai-proxy/';
 
 /** Chat responses, and a word in each. */
-const ANSWERS: readonly (readonly [Plugin, string, string])[] = [
+const PROVIDERS: readonly (readonly [Plugin, string, string])[] = [
   [openai, `${VERCEL}chat/__fixtures__/openai-text.json`, 'Galaxy Day'],
   [openai, `${KONG}openai/llm-v1-chat/responses/good.json`, 'The sum of 1 + 1 is 2.'],
   [openai, `${KONG}openai/request-transformer/response-in-json.json`, ''],
@@ -44,7 +44,7 @@ function providerOf(plugin: Plugin) {
 }
 
 describe('recorded answers', () => {
-  for (const [plugin, name, words] of ANSWERS) {
+  for (const [plugin, name, words] of PROVIDERS) {
     it(`become OpenAI’s shape through ${plugin.name}: ${name}`, () => {
       const response = providerOf(plugin).chat.response(corpusJson(name), CALL);
       assertResponse(response);
@@ -89,8 +89,8 @@ describe('recorded answers', () => {
     const body = corpusJson(`${KONG}openai/llm-v1-embeddings/responses/good.json`) as {
       data: readonly { embedding: unknown }[];
     };
-    const answer = embed?.response(body, { model: 'm', input: 'x' }, CALL);
-    assertOpenAi('embeddings', answer);
-    expect(answer?.data.map(({ embedding }) => embedding)).to.deep.equal(body.data.map(({ embedding }) => embedding));
+    const response = embed?.response(body, { model: 'm', input: 'x' }, CALL);
+    assertOpenAi('embeddings', response);
+    expect(response?.data.map(({ embedding }) => embedding)).to.deep.equal(body.data.map(({ embedding }) => embedding));
   });
 });

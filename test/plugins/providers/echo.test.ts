@@ -13,14 +13,14 @@ async function send(
   request: Parameters<NonNullable<Provider['transport']>>[0],
   signal = new AbortController().signal,
 ) {
-  const answer = await provider.transport?.(request, signal);
-  if (!answer) throw new Error('no transport');
+  const response = await provider.transport?.(request, signal);
+  if (!response) throw new Error('no transport');
   const chunks: Uint8Array[] = [];
-  for await (const bytes of answer.body) chunks.push(bytes);
+  for await (const bytes of response.body) chunks.push(bytes);
   return Buffer.concat(chunks);
 }
 
-async function ask(fields: object, config: object = {}): Promise<ChatResponse> {
+async function chatWith(fields: object, config: object = {}): Promise<ChatResponse> {
   const provider = setUpProvider(echo, { ...config });
   const request = { model: 'echo', messages: [], ...fields } as ChatRequest;
   const { chat } = provider;
@@ -54,7 +54,7 @@ describe('echo', () => {
       { role: 'user', content: 'last' },
       { role: 'assistant', content: 'y' },
     ];
-    expect((await ask({ messages })).choices[0]?.message.content).to.equal('last');
+    expect((await chatWith({ messages })).choices[0]?.message.content).to.equal('last');
   });
 
   for (const [title, content, text] of [
@@ -74,7 +74,7 @@ describe('echo', () => {
     ['emoji and right-to-left text', '👩‍👩‍👧 שלום', '👩‍👩‍👧 שלום'],
   ] as const) {
     it(`returns ${title}, with and without a stream`, async () => {
-      expect((await ask(says(content))).choices[0]?.message.content).to.equal(text);
+      expect((await chatWith(says(content))).choices[0]?.message.content).to.equal(text);
       expect(readChunks(await stream(says(content))).choices[0]?.content).to.equal(text);
     });
   }
@@ -86,24 +86,24 @@ describe('echo', () => {
 
   it('counts words as tokens, the same with and without a stream', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 3, total_tokens: 6 };
-    expect((await ask(says('one two three'))).usage).to.deep.equal(usage);
+    expect((await chatWith(says('one two three'))).usage).to.deep.equal(usage);
     expect((await stream(says('one two three'))).at(-1)?.usage).to.deep.equal(usage);
   });
 
   it('stops at max_tokens and reports it', async () => {
-    const { choices } = await ask({ ...says('one two three'), max_tokens: 2 });
+    const { choices } = await chatWith({ ...says('one two three'), max_tokens: 2 });
     expect(choices[0]).to.deep.include({ finish_reason: 'length' });
     expect(choices[0]?.message.content).to.equal('one two');
   });
 
   it('stops at a stop text', async () => {
-    expect((await ask({ ...says('one two three'), stop: ['three', ' two'] })).choices[0]?.message.content).to.equal(
-      'one',
-    );
+    expect(
+      (await chatWith({ ...says('one two three'), stop: ['three', ' two'] })).choices[0]?.message.content,
+    ).to.equal('one');
   });
 
   it('returns the requested number of choices', async () => {
-    expect((await ask({ ...says('x'), n: 3 })).choices.map(({ index }) => index)).to.deep.equal([0, 1, 2]);
+    expect((await chatWith({ ...says('x'), n: 3 })).choices.map(({ index }) => index)).to.deep.equal([0, 1, 2]);
     expect(readChunks(await stream({ ...says('x'), n: 2 })).choices).to.have.length(2);
   });
 
@@ -134,8 +134,8 @@ describe('echo', () => {
       dimensions: 256,
     };
     const call = { ...CALL, model: 'echo-embedding' };
-    const answer = embed.response(JSON.parse(String(await send(provider, embed.request(input, call)))), input, call);
-    const [red, same, green, blue] = answer.data.map(({ embedding }) => embedding as readonly number[]);
+    const response = embed.response(JSON.parse(String(await send(provider, embed.request(input, call)))), input, call);
+    const [red, same, green, blue] = response.data.map(({ embedding }) => embedding as readonly number[]);
     const near = (a: readonly number[] = [], b: readonly number[] = []) =>
       a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0);
     expect(red).to.deep.equal(same).and.have.length(256);

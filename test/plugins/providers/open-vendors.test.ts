@@ -46,11 +46,11 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('vendors of open models', () => {
-  for (const [plugin, given, sent, told = []] of ROWS)
+  for (const [plugin, given, sent, reported = []] of ROWS)
     it(`${plugin.name} gets ${JSON.stringify(sent)} of ${JSON.stringify(given)}`, () => {
       const { body, dropped = [] } = translate(plugin, given);
       for (const [field, value] of Object.entries(sent)) expect(body[field], field).to.deep.equal(value);
-      expect(dropped).to.deep.equal(told);
+      expect(dropped).to.deep.equal(reported);
     });
 
   it('kimi gets thinking with each earlier response, an empty one if the caller dropped it; moonshot-v1 does not', () => {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../contract/index.ts';
+import { imagesCodec } from '../../../plugins/formats/openai-operations.ts';
 import anthropic from '../../../plugins/providers/anthropic.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import deepseek from '../../../plugins/providers/deepseek.ts';
@@ -26,6 +27,37 @@ describe('fields that go to vendors', () => {
       expect(dropped).to.deep.equal([]);
     });
   }
+
+  it('G5: Anthropic gets at most four cache marks, and none of an hour after one of five minutes', () => {
+    const mark = { type: 'ephemeral' };
+    const parts = Array.from({ length: 6 }, (_, at) => ({ type: 'text', text: `part ${at}`, cache_control: mark }));
+    const marksIn = (fields: object): readonly string[] =>
+      JSON.stringify(translate(anthropic, { ...CLAUDE, ...fields }).body).match(/"cache_control":\{[^}]*\}/g) ?? [];
+    expect(marksIn({ messages: [{ role: 'user', content: parts }] })).to.have.length(4);
+    const own = Array.from({ length: 6 }, () => ({ role: 'user', content: 'Hi', cache_control: mark }));
+    expect(marksIn({ messages: own })).to.have.length(4);
+    const messages = [
+      { role: 'system', content: [{ type: 'text', text: 's', cache_control: { ...mark, ttl: '5m' } }] },
+      { role: 'user', content: [{ type: 'text', text: 'u', cache_control: { ...mark, ttl: '1h' } }] },
+    ];
+    const marks = marksIn({ messages });
+    expect(marks).to.have.length(2);
+    expect(marks[1]).to.not.include('1h');
+  });
+
+  it('G8: GPT image models get no fields of DALL·E, and other models do', () => {
+    const codec = imagesCodec({});
+    const sent = (model: string, fields: object) =>
+      codec.request({ model, prompt: 'A dot', ...fields }, [], codecCall({ model }));
+    const fields = { response_format: 'b64_json', style: 'vivid', quality: 'hd', size: '1024x1024' };
+    for (const model of ['gpt-image-1.5', 'gpt-image-2']) {
+      const { body, dropped } = sent(model, fields);
+      expect(body).to.deep.equal({ model, prompt: 'A dot', size: '1024x1024' });
+      expect(dropped).to.have.members(['response_format', 'style', 'quality']);
+      expect(sent(model, { quality: 'high' }).body).to.include({ quality: 'high' });
+    }
+    expect(sent('dall-e-3', fields).body).to.include(fields);
+  });
 
   it('D25: Anthropic gets its own fields, betas as a header', () => {
     const context_management = { edits: [{ type: 'clear_tool_uses_20250919' }] };
@@ -64,6 +96,29 @@ describe('fields that go to vendors', () => {
       expect(dropped).to.deep.equal([]);
     }
   });
+
+  it('G29: Gemini gets its own fields in camelCase as well', () => {
+    const config = {
+      mediaResolution: 'MEDIA_RESOLUTION_LOW',
+      thinkingConfig: { thinkingBudget: 0, includeThoughts: true },
+    };
+    const thinking = { thinkingBudget: 0, includeThoughts: true };
+    const own = { mediaResolution: 'MEDIA_RESOLUTION_LOW', thinkingConfig: thinking };
+    const mixed = { media_resolution: 'MEDIA_RESOLUTION_LOW', thinking_config: thinking };
+    for (const fields of [own, mixed, { extra_body: { google: own } }, { extra_body: own }]) {
+      const { body, dropped } = translate(gemini, { ...GEMINI, ...fields });
+      expect(body).to.deep.include({ generationConfig: config });
+      expect(dropped).to.deep.equal([]);
+    }
+    expect(() => translate(gemini, { ...GEMINI, cachedContent: 'cachedContents/a' })).to.throw('cached_content');
+  });
+
+  for (const model of ['gemini-4-hydrogen', 'gemini-4-hydrogen-preview', 'gemini-4-argon'])
+    it(`G29: ${model} gets no penalties`, () => {
+      const { body, dropped } = translate(gemini, { ...GEMINI, model, frequency_penalty: 1, presence_penalty: 1 });
+      expect(JSON.stringify(body)).not.to.include('Penalty');
+      expect(dropped).to.have.members(['frequency_penalty', 'presence_penalty']);
+    });
 
   it('D25: further members of Gemini’s extra_body are reported', () => {
     const extra_body = { google: { thinking_config: { thinking_budget: 0 }, other: 1 }, more: 2 };

@@ -5,9 +5,9 @@ import { setUpProvider } from '../../conformance/provider-subject.ts';
 import { translate } from '../../support/formats/translate.ts';
 import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
 import {
-  answer,
   chunk,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   SSE_HEAD,
   startScriptedUpstream,
@@ -77,7 +77,7 @@ describe('a gateway before Vertex AI', () => {
     vendor = await startScriptedUpstream(async (wire) => {
       const { path } = wire.request;
       const form: Wire = path.includes('anthropic') ? 'anthropic' : 'gemini';
-      if (!path.includes(':stream')) return wire.send(answer(200, wholeBody(form, said)));
+      if (!path.includes(':stream')) return wire.send(respondWith(200, wholeBody(form, said)));
       for (const part of [SSE_HEAD, chunk(streamText(form, said)), LAST_CHUNK]) await wire.send(part);
     });
     gateway = await startGateway({
@@ -89,7 +89,7 @@ describe('a gateway before Vertex AI', () => {
     await vendor?.close();
   });
 
-  const ask = async (path: string, body: JsonObject, headers: Record<string, string> = {}) => {
+  const send = async (path: string, body: JsonObject, headers: Record<string, string> = {}) => {
     const response = await gateway.post(path, body, headers);
     const sent = vendor.requests.at(-1);
     return { response, text: await response.text(), sent };
@@ -99,7 +99,7 @@ describe('a gateway before Vertex AI', () => {
   for (const model of ['gemini-2.5-pro', CLAUDE])
     for (const stream of [false, true])
       it(`returns the response of ${model}${stream ? ', streamed' : ''}`, async () => {
-        const { text, sent } = await ask('/v1/chat/completions', { model: `vertex/${model}`, messages: HI, stream });
+        const { text, sent } = await send('/v1/chat/completions', { model: `vertex/${model}`, messages: HI, stream });
         const words = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part);
         expect(words.join('')).to.equal('Hello');
         expect(text).to.include('"finish_reason":"stop"');
@@ -109,7 +109,7 @@ describe('a gateway before Vertex AI', () => {
   for (const stream of [false, true])
     it(`passes on requests of Messages clients to Claude, except the model${stream ? ', streamed' : ''}`, async () => {
       const body = { model: `vertex/${CLAUDE}`, max_tokens: 20, messages: HI, ...(stream && { stream }) };
-      const { response, text, sent } = await ask('/v1/messages', body);
+      const { response, text, sent } = await send('/v1/messages', body);
       expect(response.status, text).to.equal(200);
       expect(response.headers.get('x-tollgate-lane')).to.equal('native');
       expect(sent?.path).to.equal(
@@ -131,14 +131,14 @@ describe('a gateway before Vertex AI', () => {
       };
       const [ann, bob] = [await keyOf(`ann-${stream}`), await keyOf(`bob-${stream}`)];
       const body = { model: `vertex/${CLAUDE}`, max_tokens: 20, stream };
-      const { text } = await ask('/v1/messages', { ...body, messages: HI }, ann);
+      const { text } = await send('/v1/messages', { ...body, messages: HI }, ann);
       expect(text).to.not.match(/"signature":"Eq/);
       const signature = /"signature":"(tg1\.vertex\.[^"]+)"/.exec(text)?.[1];
       const thinking = { type: 'thinking', thinking: 'Hm', signature };
       const messages = [...HI, { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello' }] }, ...HI];
-      const own = await ask('/v1/messages', { ...body, messages }, ann);
+      const own = await send('/v1/messages', { ...body, messages }, ann);
       expect(JSON.stringify(own.sent?.json())).to.include('"signature":"Eq-canary"');
-      const other = await ask('/v1/messages', { ...body, messages }, bob);
+      const other = await send('/v1/messages', { ...body, messages }, bob);
       expect(other.response.status).to.equal(200);
       expect(JSON.stringify(other.sent?.json())).to.not.include('Eq-canary');
       expect(other.response.headers.get('x-tollgate-dropped')).to.include('reasoning');
@@ -146,7 +146,7 @@ describe('a gateway before Vertex AI', () => {
 
   it('passes on requests of Gemini’s clients', async () => {
     const body = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] };
-    const { response, sent } = await ask('/v1beta/models/vertex%2Fgemini-2.5-pro:generateContent', body);
+    const { response, sent } = await send('/v1beta/models/vertex%2Fgemini-2.5-pro:generateContent', body);
     expect(response.headers.get('x-tollgate-lane')).to.equal('native');
     expect(sent?.path).to.equal('/publishers/google/models/gemini-2.5-pro:generateContent');
   });

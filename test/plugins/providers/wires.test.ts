@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ChatRequest, HttpRequest } from '../../../contract/index.ts';
-import { effectsOf } from '../../../core/calls/ingress.ts';
+import { effectsOf } from '../../../core/calls/gates.ts';
 import bedrock from '../../../plugins/providers/bedrock.ts';
 import vertex from '../../../plugins/providers/vertex.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';

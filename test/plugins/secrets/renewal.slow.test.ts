@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Installation, installGateway } from '../../support/gateways/gateway-process.ts';
 import { completion, openAiVendor } from '../../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
 import { eventually } from '../../support/wait.ts';
 import { type ScriptedManager, startScriptedManager } from './scripted-manager.ts';
 
@@ -14,10 +14,10 @@ describe('a secret that ends', function () {
       let installed: Installation | undefined;
       try {
         manager = await startScriptedManager();
-        vendor = await startScriptedUpstream(answer(200, completion('hi')));
+        vendor = await startScriptedUpstream(respondWith(200, completion('hi')));
         let reads = 0;
         let status = 200;
-        manager.answers['GET /v1/openai/creds/gate'] = () => [
+        manager.responses['GET /v1/openai/creds/gate'] = () => [
           status,
           { lease_id: `openai/creds/gate/${reads}`, lease_duration: 2, data: { key: `sk-number-${++reads}` } },
         ];
@@ -42,8 +42,8 @@ describe('a secret that ends', function () {
         await eventually(async () => expect(await call()).not.to.equal(first));
         status = 503;
         const kept = await call();
-        const asked = manager.requests.length;
-        await eventually(async () => expect(manager?.requests.length).to.be.above(asked));
+        const requestCount = manager.requests.length;
+        await eventually(async () => expect(manager?.requests.length).to.be.above(requestCount));
         expect(await call()).to.match(/^Bearer sk-number-\d+$/);
         expect(kept).to.match(/^Bearer sk-number-\d+$/);
       } finally {

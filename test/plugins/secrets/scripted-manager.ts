@@ -12,7 +12,7 @@ export interface ManagerRequest {
 export interface ScriptedManager {
   readonly url: string;
   readonly requests: ManagerRequest[];
-  answers: Record<string, (request: ManagerRequest) => readonly [status: number, body: object]>;
+  responses: Record<string, (request: ManagerRequest) => readonly [status: number, body: object]>;
   close(): Promise<void>;
 }
 
@@ -24,14 +24,14 @@ export async function startScriptedManager(): Promise<ScriptedManager> {
     const line = `${incoming.method} ${incoming.url}`;
     const request = { line, headers: incoming.headers, body: Buffer.concat(chunks).toString() };
     requests.push(request);
-    const [status, body] = manager.answers[line]?.(request) ?? [404, { errors: [] }];
+    const [status, body] = manager.responses[line]?.(request) ?? [404, { errors: [] }];
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   const manager: ScriptedManager = {
-    ...{ url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, requests, answers: {} },
+    ...{ url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, requests, responses: {} },
     async close() {
       server.closeAllConnections();
       server.close();

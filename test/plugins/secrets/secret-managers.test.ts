@@ -6,7 +6,7 @@ import { connect } from '../../../egress/http-client.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 import { startGateway } from '../../support/gateways/gateway.ts';
 import { completion, openAiVendor } from '../../support/vendors/openai-vendor.ts';
-import { answer, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
 import { type ScriptedManager, startScriptedManager, versioned } from './scripted-manager.ts';
 
 const ref = (text: string): string => `$\{${text}}`;
@@ -19,7 +19,7 @@ describe('managers of secrets', () => {
   after(() => manager.close());
   beforeEach(() => {
     manager.requests.length = 0;
-    manager.answers = {};
+    manager.responses = {};
   });
   afterEach(removeFolders);
 
@@ -39,8 +39,8 @@ describe('managers of secrets', () => {
   const vault = () => ({ vault: { address: manager.url, token: ref('VAULT_TOKEN') } });
 
   it('E68: provide a provider’s key before any call, and show it nowhere', async () => {
-    const vendor = await startScriptedUpstream(answer(200, completion('hi')));
-    manager.answers['GET /v1/secret/data/openai'] = () => [200, versioned({ key: 'sk-of-the-vault-1234' })];
+    const vendor = await startScriptedUpstream(respondWith(200, completion('hi')));
+    manager.responses['GET /v1/secret/data/openai'] = () => [200, versioned({ key: 'sk-of-the-vault-1234' })];
     const gateway = await startGateway(
       {
         secrets: { vault: { address: manager.url, token: ref('VAULT_TOKEN') } },
@@ -62,7 +62,7 @@ describe('managers of secrets', () => {
   });
 
   it('E68: hide their secrets in output, also if no schema marks them as secret', async () => {
-    manager.answers['GET /v1/kv/gate'] = () => [
+    manager.responses['GET /v1/kv/gate'] = () => [
       200,
       { lease_id: '', lease_duration: 2764800, data: { host: 'gate-internal', port: 8443 } },
     ];
@@ -82,7 +82,7 @@ describe('managers of secrets', () => {
 
   describe('vault', () => {
     it('E68: signs in by AppRole and Kubernetes, in a namespace, and reads a path once for all of its fields', async () => {
-      manager.answers = {
+      manager.responses = {
         'POST /v1/auth/approle/login': () => [200, { auth: { client_token: 't-2', lease_duration: 3600 } }],
         'POST /v1/auth/k8s/login': () => [200, { auth: { client_token: 't-3', lease_duration: 60 } }],
         'GET /v1/db/creds/r': () => [
@@ -112,7 +112,7 @@ describe('managers of secrets', () => {
     });
 
     it('E68: reports the problem at the place of the reference, without a value', async () => {
-      manager.answers = {
+      manager.responses = {
         'GET /v1/secret/data/openai': () => [200, versioned({ other: 'sk-secret', list: [] })],
         'GET /v1/secret/data/gone': () => [200, versioned(null)],
         'GET /v1/secret/data/closed': () => [403, { errors: ['1 error occurred:\n\t* permission denied\n'] }],
@@ -163,7 +163,10 @@ describe('managers of secrets', () => {
         'prod/openai': { SecretString: '{"key":"sk-1"}' },
         'arn:aws:secretsmanager:eu-west-1:1:secret:x': { SecretBinary: Buffer.from('sk-2').toString('base64') },
       };
-      manager.answers['POST /'] = ({ body }) => [200, texts[(JSON.parse(body) as { SecretId: string }).SecretId] ?? {}];
+      manager.responses['POST /'] = ({ body }) => [
+        200,
+        texts[(JSON.parse(body) as { SecretId: string }).SecretId] ?? {},
+      ];
       expect(await keyOf(options(), ref('aws-sm:prod/openai#key'))).to.equal('sk-1');
       expect(await keyOf(options(), ref('aws-sm:arn:aws:secretsmanager:eu-west-1:1:secret:x'))).to.equal('sk-2');
       const headers = manager.requests[0]?.headers;
@@ -177,7 +180,7 @@ describe('managers of secrets', () => {
     });
 
     it('E68: reports the error of AWS, and the existing fields', async () => {
-      manager.answers['POST /'] = () => [
+      manager.responses['POST /'] = () => [
         400,
         {
           __type: 'com.amazonaws#ResourceNotFoundException',
@@ -187,7 +190,7 @@ describe('managers of secrets', () => {
       expect(await problemOf(options(), ref('aws-sm:none'))).to.include(
         'status 400: ResourceNotFoundException: Secrets',
       );
-      manager.answers['POST /'] = () => [200, { SecretString: 'sk-plain-text' }];
+      manager.responses['POST /'] = () => [200, { SecretString: 'sk-plain-text' }];
       const problem = await problemOf(options(), ref('aws-sm:one#key'));
       expect(problem).to.include('not a JSON object').and.not.to.include('sk-plain');
     });
@@ -205,13 +208,13 @@ describe('managers of secrets', () => {
     });
     const files = { 'account.json': account };
     beforeEach(() => {
-      manager.answers['POST /token'] = () => [200, { access_token: 'ya29', expires_in: 3600 }];
+      manager.responses['POST /token'] = () => [200, { access_token: 'ya29', expires_in: 3600 }];
     });
 
     it('E68: reads the latest version, or the one that is named, with the token of a service account', async () => {
       const payload = (text: string) => ({ payload: { data: Buffer.from(text).toString('base64') } });
-      manager.answers['GET /v1/projects/p/secrets/s/versions/latest:access'] = () => [200, payload('{"key":"sk-1"}')];
-      manager.answers['GET /v1/projects/p/secrets/s/versions/3:access'] = () => [200, payload('sk-3')];
+      manager.responses['GET /v1/projects/p/secrets/s/versions/latest:access'] = () => [200, payload('{"key":"sk-1"}')];
+      manager.responses['GET /v1/projects/p/secrets/s/versions/3:access'] = () => [200, payload('sk-3')];
       expect(await keyOf(options(), ref('gcp-sm:projects/p/secrets/s#key'), files)).to.equal('sk-1');
       expect(await keyOf(options(), ref('gcp-sm:projects/p/secrets/s/versions/3'), files)).to.equal('sk-3');
       expect(manager.requests[1]?.headers.authorization).to.equal('Bearer ya29');
@@ -219,7 +222,7 @@ describe('managers of secrets', () => {
 
     it('E68: reports the error of Google', async () => {
       const line = 'GET /v1/projects/p/secrets/s/versions/latest:access';
-      manager.answers[line] = () => [403, { error: { message: 'Permission denied on resource.' } }];
+      manager.responses[line] = () => [403, { error: { message: 'Permission denied on resource.' } }];
       const problem = await problemOf(options(), ref('gcp-sm:projects/p/secrets/s'), files);
       expect(problem).to.include('status 403: Permission denied on resource.').and.not.to.include('ya29');
       expect(await problemOf(options(), ref('gcp-sm:s'), files)).to.include('projects/p/secrets/name');

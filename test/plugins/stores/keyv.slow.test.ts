@@ -20,7 +20,7 @@ describe('keyv store', () => {
     const store = await openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, log });
     await store.close();
     expect(log.lines.find(({ level }) => level === 'warn')?.message).to.match(
-      /this process alone.*gone after a restart/,
+      /only in this process.*a restart loses them/,
     );
   });
 

@@ -11,7 +11,7 @@ export type LedgerOrder =
   | { readonly do: 'calls'; readonly account: string; readonly by: string; readonly count: number };
 
 /** State of a call of `calls`, reported immediately after the store acknowledged it. */
-export interface Told {
+export interface Reported {
   readonly id: string;
   readonly state: 'held' | 'settled' | 'released';
 }
@@ -21,7 +21,7 @@ const { ledger, close } = await openSqlite({ folder });
 
 /** Calls settle at 7 of 10, are released, or stay open. */
 async function call(account: string, id: string, n: number): Promise<void> {
-  const tell = (state: Told['state']) => process.send?.({ told: { id, state } satisfies Told });
+  const tell = (state: Reported['state']) => process.send?.({ reported: { id, state } satisfies Reported });
   if ((await ledger.reserve(reservation({ account, requestId: id, amount: 10 }))).outcome !== 'held') return;
   tell('held');
   if (n % 5 === 0) return;
@@ -50,7 +50,7 @@ async function obey(order: LedgerOrder): Promise<unknown> {
 
 process.on('message', (order: LedgerOrder) => {
   obey(order).then(
-    (answer) => process.send?.({ answer }),
+    (response) => process.send?.({ response }),
     (error) => process.send?.({ error: String(error) }),
   );
 });

@@ -124,7 +124,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
         ['model', 'none', 'calls_at'],
       ] as const)
         for (const [own, read] of [
-          ['of-nobody', 0],
+          ['of-missing', 0],
           [`${value}3`, 51],
         ] as const)
           for (const rest of [{}, { outcome: 'error' } as const]) {
@@ -172,8 +172,8 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     const store = await openPostgres({ url: server.url, log });
     await server.start();
     await eventually(async () => expect((await openErrorOf(store.ledger.balance('a'))).message).to.match(EARLIER));
-    const told = log.lines.filter(({ message }) => message === 'the store rejects this gateway');
-    expect(told.map(({ level }) => level)).to.deep.equal(['error']);
+    const reported = log.lines.filter(({ message }) => message === 'the store rejects this gateway');
+    expect(reported.map(({ level }) => level)).to.deep.equal(['error']);
     await store.close();
   });
 

@@ -45,10 +45,10 @@ function testRaces(address: () => StoreAddress, isShared: boolean): void {
         const name = `${race} of two ${round}`;
         await prepareRace(store, race, name);
         const got = await Promise.all(
-          workers.map((worker, n) => worker.ask<{ got: number }>({ race, name, by: `w${n}`, count: CALLERS / 2 })),
+          workers.map((worker, n) => worker.send<{ got: number }>({ race, name, by: `w${n}`, count: CALLERS / 2 })),
         );
         expect(
-          got.reduce((sum, answer) => sum + answer.got, 0),
+          got.reduce((sum, response) => sum + response.got, 0),
           `round ${round}`,
         ).to.equal(10);
       }

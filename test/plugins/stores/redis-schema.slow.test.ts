@@ -6,7 +6,7 @@ import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { NOW } from '../../conformance/store.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 import { eventually } from '../../support/wait.ts';
 import { expectEarlierRows } from './earlier-rows.ts';
 
@@ -27,16 +27,16 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   before(async () => {
     server = await startRedisServer();
   });
-  beforeEach(() => askRedis(server.port, 'FLUSHALL'));
+  beforeEach(() => sendToRedis(server.port, 'FLUSHALL'));
   after(() => server?.close());
 
   const open = (prefix = 'tollgate') => openRedis({ url: server.url, prefix });
-  const versionOf = (prefix: string) => askRedis(server.port, 'GET', `${prefix}:schema`);
+  const versionOf = (prefix: string) => sendToRedis(server.port, 'GET', `${prefix}:schema`);
   const marked = `$1\r\n${SCHEMA_VERSION}\r\n`;
-  const readAll = () => askRedis(server.port, 'EVAL', READ_ALL, '0');
+  const readAll = () => sendToRedis(server.port, 'EVAL', READ_ALL, '0');
 
   it('is written on an empty prefix, whatever keys other prefixes have', async () => {
-    await askRedis(server.port, 'SET', 'tollgate-2:doc:keys:a', '{}');
+    await sendToRedis(server.port, 'SET', 'tollgate-2:doc:keys:a', '{}');
     await (await open()).close();
     expect(await versionOf('tollgate')).to.equal(marked);
     expect(await versionOf('tollgate-2')).to.equal('$-1\r\n');
@@ -65,8 +65,8 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   });
 
   it('of the first version, which wrote none, is refused with the remedy, and is not modified', async () => {
-    for (let n = 0; n < 3000; n++) await askRedis(server.port, 'SET', `other:${n}`, '');
-    await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
+    for (let n = 0; n < 3000; n++) await sendToRedis(server.port, 'SET', `other:${n}`, '');
+    await sendToRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     const before = await readAll();
     const error = await openErrorOf(open());
     expect(error.code).to.equal('store_unavailable');
@@ -76,8 +76,8 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
 
   for (const version of [2, 3, 4, 5])
     it(`of version ${version}, which was not released, is refused with the remedy, and is not modified`, async () => {
-      await askRedis(server.port, 'SET', 'tollgate:schema', String(version));
-      await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
+      await sendToRedis(server.port, 'SET', 'tollgate:schema', String(version));
+      await sendToRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
       const before = await readAll();
       const error = await openErrorOf(open());
       expect(error.code).to.equal('store_unavailable');
@@ -86,7 +86,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     });
 
   it('of version 6 is migrated with its rows by gateways that start at the same time', async () => {
-    for (const command of SCHEMA_6) await askRedis(server.port, ...command);
+    for (const command of SCHEMA_6) await sendToRedis(server.port, ...command);
     const stores = await Promise.all([open(), open(), open()]);
     expect(await versionOf('tollgate')).to.equal(marked);
     await expectEarlierRows(stores[0] as Store);
@@ -97,14 +97,14 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   });
 
   it('of version 6 refuses changes by gateways of that version after its migration', async () => {
-    for (const command of SCHEMA_6) await askRedis(server.port, ...command);
+    for (const command of SCHEMA_6) await sendToRedis(server.port, ...command);
     await (await open()).close();
     // Scripts of version 6 compare this key with 6, and report the version found.
-    expect(await askRedis(server.port, 'GET', 'tollgate:{ledger}:schema')).to.equal(marked);
+    expect(await sendToRedis(server.port, 'GET', 'tollgate:{ledger}:schema')).to.equal(marked);
   });
 
   it('of a newer version is refused with the remedy, and is not modified', async () => {
-    await askRedis(server.port, 'SET', 'tollgate:schema', '99');
+    await sendToRedis(server.port, 'SET', 'tollgate:schema', '99');
     const before = await readAll();
     const error = await openErrorOf(open());
     expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
@@ -114,7 +114,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   it('of a newer version created by another gateway in the meantime is not modified by running ones', async () => {
     const store = await open();
     await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
-    await askRedis(server.port, 'SET', 'tollgate:{ledger}:schema', '99');
+    await sendToRedis(server.port, 'SET', 'tollgate:{ledger}:schema', '99');
     const before = await readAll();
     const error = await openErrorOf(store.ledger.credit('a', 'second', 5, 'top-up', NOW));
     expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
@@ -123,7 +123,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   });
 
   it('is checked when a server responds that was unavailable at the start, and reported to the operator and callers', async () => {
-    await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
+    await sendToRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     await server.kill();
     const log = createSilentLog();
     const store = await openRedis({ url: server.url, log });
@@ -135,19 +135,19 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
       expect(error.message).to.match(EARLIER);
     });
     expect(await readAll()).to.equal(before);
-    const told = () => log.lines.filter(({ message }) => message === 'the store rejects this gateway');
-    expect(told().map(({ level }) => level)).to.deep.equal(['error']);
+    const reported = () => log.lines.filter(({ message }) => message === 'the store rejects this gateway');
+    expect(reported().map(({ level }) => level)).to.deep.equal(['error']);
     // After its removal the data no longer causes a refusal.
-    await askRedis(server.port, 'FLUSHALL');
+    await sendToRedis(server.port, 'FLUSHALL');
     await eventually(() => store.health());
-    expect(told()).to.have.length(1);
+    expect(reported()).to.have.length(1);
     expect(await versionOf('tollgate')).to.equal(marked);
     await store.close();
   });
 
   it('is written again when the data was lost while the gateway ran, so that the next start is not refused', async () => {
     const first = await open();
-    await askRedis(server.port, 'FLUSHALL');
+    await sendToRedis(server.port, 'FLUSHALL');
     expect((await openErrorOf(first.health())).message).to.match(/lost its data/);
     await first.counters.next('n');
     await first.close();
@@ -188,7 +188,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
       const prefix = `first-${index}`;
       let n = 0;
       // A node rejects keys in slots of other nodes.
-      while (!(await askRedis(node.port, 'SET', `${prefix}:doc:keys:${n}`, '{}')).startsWith('+OK')) n += 1;
+      while (!(await sendToRedis(node.port, 'SET', `${prefix}:doc:keys:${n}`, '{}')).startsWith('+OK')) n += 1;
       expect((await openErrorOf(open(prefix))).message).to.match(EARLIER);
     }
   });

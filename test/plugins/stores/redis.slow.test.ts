@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { NOW, reservation, testStore } from '../../conformance/store.ts';
 import { createSilentLog } from '../../support/log.ts';
-import { ask, describeWith, type TestServer } from '../../support/processes/server-process.ts';
-import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
+import { describeWith, send, type TestServer } from '../../support/processes/server-process.ts';
+import { REDIS_SERVER, sendToRedis, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 
 describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
   let server: TestServer;
@@ -13,7 +13,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
   after(() => server?.close());
 
   it('refuses to open with a wrong password, without revealing the URL', async () => {
-    await askRedis(server.port, 'CONFIG', 'SET', 'requirepass', 'right');
+    await sendToRedis(server.port, 'CONFIG', 'SET', 'requirepass', 'right');
     const url = (password: string) => `redis://:${password}@127.0.0.1:${server.port}`;
     for (const wrong of [url('wrong'), server.url]) {
       const error = await openRedis({ url: wrong }).catch((reason) => reason);
@@ -24,14 +24,14 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     const store = await openRedis({ url: url('right') });
     await store.health();
     await store.close();
-    await ask(server.port, 'AUTH right\r\nCONFIG SET requirepass ""\r\n');
+    await send(server.port, 'AUTH right\r\nCONFIG SET requirepass ""\r\n');
   });
 
   it('warns of settings that lose money', async () => {
-    await askRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'no');
+    await sendToRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'no');
     const log = createSilentLog();
     await (await openRedis({ url: server.url, log })).close();
-    await askRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'yes');
+    await sendToRedis(server.port, 'CONFIG', 'SET', 'appendonly', 'yes');
     expect(log.lines.map(({ message }) => message).join()).to.match(/appendonly is off/);
   });
 
@@ -41,7 +41,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     for (let n = 0; n < 120; n++) {
       await store.ledger.reserve(reservation({ account: 'a', requestId: `r${n}`, floor, expiresAt: NOW }));
     }
-    await askRedis(
+    await sendToRedis(
       server.port,
       'EVAL',
       "for _, k in ipairs(redis.call('KEYS', 'deleted:*:request:*')) do redis.call('DEL', k) end",
@@ -53,7 +53,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     await store.close();
   });
 
-  it('folds the oldest entries of an account into one when it keeps no more', async () => {
+  it('merges the oldest entries of an account into one when it keeps no more', async () => {
     const store = await openRedis({ url: server.url, prefix: 'short', keepEntries: 5 });
     for (let n = 0; n < 12; n++) await store.ledger.credit('a', `c${n}`, n, 'top-up', n);
     const entries = await store.ledger.entries('a', { limit: 100 });

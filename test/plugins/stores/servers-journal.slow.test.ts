@@ -10,12 +10,12 @@ import { createKeys } from '../../../plugins/stores/redis/calls.ts';
 import { connect as connectRedis } from '../../../plugins/stores/redis/connection.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { createJournal } from '../../../plugins/stores/redis/journal.ts';
-import { Books, createRedisLedger } from '../../../plugins/stores/redis/ledger.ts';
+import { createRedisLedger, RedisLedgerRows } from '../../../plugins/stores/redis/ledger.ts';
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisServer } from '../../support/stores/redis-server.ts';
 import { eventually } from '../../support/wait.ts';
 
 /** Mover without a timer: its rows stay until the next read, like the rows of a killed process. */
@@ -195,10 +195,10 @@ function testJournal(subject: Subject): void {
         outcome: 'duplicate',
       });
       expect(await subject.rows()).to.deep.equal([0, 1]);
-      const told = log.lines.filter(({ message }) =>
+      const reported = log.lines.filter(({ message }) =>
         message.includes(`journal of the ${subject.kind} store are damaged`),
       );
-      expect(told.map(({ level }) => level)).to.deep.equal(['error']);
+      expect(reported.map(({ level }) => level)).to.deep.equal(['error']);
       const error = await store.health().catch((reason) => reason);
       expect(error.code).to.equal('store_unavailable');
       expect(error.message).to.match(/has 1 damaged journal rows.*balances are right/);
@@ -208,9 +208,10 @@ function testJournal(subject: Subject): void {
 describeWith('the journal of the redis store', { 'redis-server': REDIS_SERVER }, () => {
   let server: TestServer;
   const keys = createKeys('tollgate');
-  const numberOf = async (key: string): Promise<number> => Number((await askRedis(server.port, 'LLEN', key)).slice(1));
+  const numberOf = async (key: string): Promise<number> =>
+    Number((await sendToRedis(server.port, 'LLEN', key)).slice(1));
   const change = (script: string) =>
-    askRedis(
+    sendToRedis(
       server.port,
       'EVAL',
       `local row = redis.call('LINDEX', KEYS[1], 1) redis.call('LSET', KEYS[1], 1, ${script})`,
@@ -221,14 +222,14 @@ describeWith('the journal of the redis store', { 'redis-server': REDIS_SERVER },
   testJournal({
     kind: 'redis',
     start: async () => (server = await startRedisServer()),
-    empty: async () => void (await askRedis(server.port, 'FLUSHALL')),
+    empty: async () => void (await sendToRedis(server.port, 'FLUSHALL')),
     open: (log) => openRedis({ url: server.url, timeoutMs: 5000, ...(log && { log }) }),
     openStill: async () => {
       const options = { url: server.url, cluster: false, prefix: 'tollgate', timeoutMs: 5000 };
       const connection = await connectRedis(options);
       const mover = new StillMover(createJournal(connection, keys, 1000), undefined);
       return {
-        ledger: createRedisLedger(connection, new Books(connection, { ...options, journal: mover })),
+        ledger: createRedisLedger(connection, new RedisLedgerRows(connection, { ...options, journal: mover })),
         close: () => connection.close(),
       };
     },
@@ -242,7 +243,7 @@ describeWith('the journal of the redis store', { 'redis-server': REDIS_SERVER },
 
   it('moves a row whose key is of another kind to the damaged ones, and continues', async () => {
     const store = await openRedis({ url: server.url, timeoutMs: 5000 });
-    await askRedis(server.port, 'SET', 'tollgate:{ledger}:entries:odd', 'no list');
+    await sendToRedis(server.port, 'SET', 'tollgate:{ledger}:entries:odd', 'no list');
     for (const account of ['odd', 'even']) {
       await store.ledger.reserve(reservation({ account, requestId: 'r', floor: -100 }));
       await store.ledger.settle(settlement({ account, requestId: 'r' }));

@@ -57,7 +57,7 @@ describe('counters of the sqlite store, between processes that start and end', (
   it('go on after a process that counted was killed', async () => {
     const worker = await startWorker('store-worker.ts', { kind: 'sqlite', folder });
     const race = { race: 'calls in a window of ten', name: 'race', by: 'w', count: 4 } as const;
-    expect(await worker.ask({ ...race })).to.deep.equal({ got: 4 });
+    expect(await worker.send({ ...race })).to.deep.equal({ got: 4 });
     const narrow = { ...window, key: 'race' };
     const store = await openStore();
     expect((await store.counters.take([narrow], NOW)).states[0]?.remaining).to.equal(5);
@@ -69,7 +69,7 @@ describe('counters of the sqlite store, between processes that start and end', (
 
   it('keep the places of a process that was killed until their time is over', async () => {
     const worker = await startWorker('store-worker.ts', { kind: 'sqlite', folder });
-    await worker.ask({ race: 'leases of ten places', name: 'places', by: 'w', count: 10 });
+    await worker.send({ race: 'leases of ten places', name: 'places', by: 'w', count: 10 });
     await worker.kill();
     const { counters } = await openStore();
     expect(await counters.lease('places', 'mine', 10, 60_000, NOW + 59_999)).to.equal(false);

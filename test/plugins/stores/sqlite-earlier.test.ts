@@ -102,7 +102,7 @@ describe('a sqlite store of an earlier build', () => {
     await writeSqliteFixture(folder, 'sqlite-schema-4.sql');
     const before = await openSqlite({ folder });
     const error = await openErrorOf(before.begin?.() ?? Promise.resolve());
-    expect(error.message).to.match(/run "tollgate export <file>" on it/);
+    expect(error.message).to.match(/run "tollgate store export <file>" on it/);
     expect((await openErrorOf(before.ledger.balance('ada'))).code).to.equal('store_unavailable');
     await before.close();
 

@@ -129,7 +129,7 @@ describe('the journal of the sqlite store', () => {
         outcome: 'duplicate',
       });
       expect([rowsOf('journal'), rowsOf('damaged_journal')]).to.deep.equal([0, 1]);
-      expect(log.lines.filter(({ message }) => /journal of the sqlite store is damaged/.test(message))).to.have.length(
+      expect(log.lines.filter(({ message }) => /journal of the sqlite store are damaged/.test(message))).to.have.length(
         1,
       );
       const error = await store.health().catch((reason) => reason);

@@ -6,39 +6,39 @@ import type { Ledger, LedgerEntry, Store } from '../../../contract/index.ts';
 import { openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, outcomeOf, reservation, settlement, sums } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
-import type { LedgerOrder, Told } from './ledger-worker.ts';
+import type { LedgerOrder, Reported } from './ledger-worker.ts';
 
 const SCRIPT = fileURLToPath(new URL('./ledger-worker.ts', import.meta.url));
 const CREDIT = 1_000_000;
 
 /** Separate process that works on the store's ledger. */
 class Neighbour {
-  readonly told = new Map<string, Told['state']>();
-  onTold: () => void = () => undefined;
+  readonly reported = new Map<string, Reported['state']>();
+  onMessage: () => void = () => undefined;
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #ready: Promise<unknown>;
-  #answer: (message: { readonly answer?: unknown; readonly error?: string }) => void = () => undefined;
+  #respond: (message: { readonly response?: unknown; readonly error?: string }) => void = () => undefined;
 
   constructor(folder: string) {
     this.#child = fork(SCRIPT, [JSON.stringify({ folder })], { execArgv: ['--import', 'tsx'] });
     this.#exited = new Promise((resolve) => this.#child.once('exit', resolve));
     this.#ready = new Promise((resolve) => this.#child.once('message', resolve));
-    this.#child.on('message', (message: { readonly told?: Told }) => {
-      if (!message.told) return this.#answer(message as object);
-      this.told.set(message.told.id, message.told.state);
-      this.onTold();
+    this.#child.on('message', (message: { readonly reported?: Reported }) => {
+      if (!message.reported) return this.#respond(message as object);
+      this.reported.set(message.reported.id, message.reported.state);
+      this.onMessage();
     });
   }
 
-  async ask(order: LedgerOrder): Promise<unknown> {
+  async send(order: LedgerOrder): Promise<unknown> {
     await this.#ready;
-    const answered = new Promise((resolve, reject) => {
-      this.#answer = ({ answer, error }) => (error === undefined ? resolve(answer) : reject(new Error(error)));
+    const reply = new Promise((resolve, reject) => {
+      this.#respond = ({ response, error }) => (error === undefined ? resolve(response) : reject(new Error(error)));
       void this.#exited.then(() => resolve('it ended'));
     });
     this.#child.send(order);
-    return answered;
+    return reply;
   }
 
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
@@ -99,19 +99,19 @@ describe('a process that shares its sqlite store with others', () => {
   };
 
   it('keeps, when it is killed, every reservation, charge and release that it acknowledged', async () => {
-    const told = new Map<string, Told['state']>();
+    const reported = new Map<string, Reported['state']>();
     for (let round = 0; round < 6; round++) {
       const neighbour = startNeighbour();
       const enough = 20 + Math.floor(Math.random() * 600);
-      neighbour.onTold = () => {
-        if (neighbour.told.size >= enough) void neighbour.kill();
+      neighbour.onMessage = () => {
+        if (neighbour.reported.size >= enough) void neighbour.kill();
       };
-      await neighbour.ask({ do: 'calls', account: 'a', by: `r${round}`, count: 100_000 });
-      for (const [id, state] of neighbour.told) told.set(id, state);
+      await neighbour.send({ do: 'calls', account: 'a', by: `r${round}`, count: 100_000 });
+      for (const [id, state] of neighbour.reported) reported.set(id, state);
     }
     const { ledger } = await openStore();
     const charged = new Set((await readBooks(ledger)).map(({ ref }) => ref));
-    for (const [id, state] of told) {
+    for (const [id, state] of reported) {
       expect(await outcomeOf(ledger.reserve(reservation({ account: 'a', requestId: id }))), id).to.equal('duplicate');
       if (state === 'settled') expect(charged.has(id), `${id} is charged`).to.equal(true);
       if (state === 'released')
@@ -126,9 +126,9 @@ describe('a process that shares its sqlite store with others', () => {
 
   it('is joined by another one in the middle of its work, and both are exact', async () => {
     const neighbour = startNeighbour();
-    const working = neighbour.ask({ do: 'calls', account: 'a', by: 'theirs', count: 3000 });
+    const working = neighbour.send({ do: 'calls', account: 'a', by: 'theirs', count: 3000 });
     await new Promise<void>((resolve) => {
-      neighbour.onTold = resolve;
+      neighbour.onMessage = resolve;
     });
     const { ledger } = await openStore();
     for (let n = 0; n < 300; n++) {
@@ -147,7 +147,7 @@ describe('a process that shares its sqlite store with others', () => {
   it('sees credits of another process, which sees its reservations', async () => {
     const neighbour = startNeighbour();
     const reserve = (requestId: string, amount: number) =>
-      neighbour.ask({ do: 'reserve', account: 'b', requestId, amount });
+      neighbour.send({ do: 'reserve', account: 'b', requestId, amount });
     expect(await reserve('r1', 10)).to.equal('insufficient');
     const { ledger } = await openStore();
     expect(await ledger.credit('b', 'c1', 100, 'top-up', NOW)).to.equal(true);
@@ -159,13 +159,15 @@ describe('a process that shares its sqlite store with others', () => {
       'duplicate',
     );
     expect(await ledger.settle(settlement({ account: 'b', requestId: 'r2', amount: 20 }))).to.equal(true);
-    expect(await neighbour.ask({ do: 'settle', account: 'b', requestId: 'r2', amount: 20 })).to.equal(false);
+    expect(await neighbour.send({ do: 'settle', account: 'b', requestId: 'r2', amount: 20 })).to.equal(false);
     expect(sums(await ledger.balance('b'))).to.deep.equal({ balance: 80, held: 0, spent: 20 });
   });
 
   it('delays no other process while it is stopped, and its reservations stay', async () => {
     const neighbour = startNeighbour();
-    expect(await neighbour.ask({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT - 10 })).to.equal('held');
+    expect(await neighbour.send({ do: 'reserve', account: 'a', requestId: 'r1', amount: CREDIT - 10 })).to.equal(
+      'held',
+    );
     await neighbour.kill('SIGSTOP');
     const { ledger } = await openStore();
     expect(await outcomeOf(ledger.reserve(reservation({ account: 'a', requestId: 'r2', amount: 11 })))).to.equal(
@@ -175,13 +177,13 @@ describe('a process that shares its sqlite store with others', () => {
       'held',
     );
     await neighbour.kill('SIGCONT');
-    expect(await neighbour.ask({ do: 'settle', account: 'a', requestId: 'r3', amount: 10 })).to.equal(true);
+    expect(await neighbour.send({ do: 'settle', account: 'a', requestId: 'r3', amount: 10 })).to.equal(true);
   });
 
   it('is followed by another one without loss, again and again', async () => {
     for (let round = 0; round < 4; round++) {
       const neighbour = startNeighbour();
-      expect(await neighbour.ask({ do: 'calls', account: 'a', by: `r${round}`, count: 100 })).to.equal(100);
+      expect(await neighbour.send({ do: 'calls', account: 'a', by: `r${round}`, count: 100 })).to.equal(100);
       await neighbour.stop();
     }
     const { ledger } = await openStore();

@@ -48,7 +48,7 @@ describe('the writer of the sqlite store', () => {
       writer.write('test', () => insert('before')),
       writer.write('test', () => {
         insert('half');
-        throw new RangeError('a fault of the program');
+        throw new RangeError('a bug of the program');
       }),
       writer.write('test', () => insert('after')),
       writer.write('test', () => insert('before')),
@@ -118,7 +118,7 @@ describe('the writer of the sqlite store', () => {
     const turn = await Promise.allSettled([
       hold('r1'),
       writer.write('test', () => {
-        throw new RangeError('a fault of the program');
+        throw new RangeError('a bug of the program');
       }),
       hold('r2'),
       hold('r3'),

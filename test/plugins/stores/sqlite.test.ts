@@ -110,8 +110,8 @@ describe('the file of the sqlite store', () => {
     const address = { kind: 'sqlite', folder: newFolder() } as const;
     const race = { race: 'leases of ten places', name: 'starters', count: 5 } as const;
     const workers = await Promise.all([0, 1, 2, 3].map(() => startWorker('store-worker.ts', address)));
-    const got = await Promise.all(workers.map((worker, n) => worker.ask<{ got: number }>({ ...race, by: `w${n}` })));
-    expect(got.reduce((sum, answer) => sum + answer.got, 0)).to.equal(10);
+    const got = await Promise.all(workers.map((worker, n) => worker.send<{ got: number }>({ ...race, by: `w${n}` })));
+    expect(got.reduce((sum, response) => sum + response.got, 0)).to.equal(10);
     await Promise.all(workers.map((worker) => worker.stop()));
   });
 

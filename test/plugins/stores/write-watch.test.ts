@@ -49,7 +49,7 @@ describe('the watch of a store’s writes (E55)', () => {
     const { state, store, fail } = await open();
     await store.begin?.();
     state.takesWrites = false;
-    expect(await messageOf(store.health()), 'nobody has written since').to.equal('fine');
+    expect(await messageOf(store.health()), 'no write since').to.equal('fine');
     fail(storeUnavailable('The disk is full.'));
     const { tried } = state;
     const found = await Promise.all(Array.from({ length: 50 }, () => messageOf(store.health())));

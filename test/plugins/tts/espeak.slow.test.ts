@@ -138,7 +138,7 @@ describe('espeak', () => {
   }
 
   const refused: readonly [string, SpeechRequest, string, string][] = [
-    ['a bare language nobody speaks', { text: 'a', voice: 'xx' }, 'voice', 'is unknown'],
+    ['an unknown language', { text: 'a', voice: 'xx' }, 'voice', 'is unknown'],
     ['blank text', { text: ' \n\t\u200b' }, 'text', 'is empty or blank'],
     ['an unknown voice', { text: 'a', voice: 'en-uss' }, 'voice', 'en-us'],
     ['an unknown variant, which the program would ignore', { text: 'a', voice: 'en-us+nosuch' }, 'voice', 'is unknown'],

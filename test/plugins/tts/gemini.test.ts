@@ -68,11 +68,11 @@ testSpeech({
 
 describe('gemini speech', () => {
   const call = { model: 'gemini-2.5-flash-preview-tts', stream: false, created: 1, id: 'x' };
-  const decode = async (answer: object) => {
+  const decode = async (response: object) => {
     const vendor = await loadSpeech(gemini);
     const { input } = checkSpeech(vendor, { text: 'Hello' });
     const decoder = vendor.codec.decode(input, JSON_TYPE, call);
-    decoder.push(Buffer.from(JSON.stringify(answer)));
+    decoder.push(Buffer.from(JSON.stringify(response)));
     return { sound: Buffer.concat(decoder.end()), usage: decoder.usage?.() };
   };
 
@@ -116,9 +116,9 @@ describe('gemini speech', () => {
     ['an unknown end', { candidates: [{ finishReason: 'OTHER' }] }, 'upstream_error'],
     ['an error with a good status', { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'x' } }, 'rate_limit'],
   ];
-  for (const [title, answer, kind] of refusals) {
+  for (const [title, response, kind] of refusals) {
     it(`treats ${title} as ${kind}`, async () => {
-      await decode(answer).then(
+      await decode(response).then(
         () => expect.fail('it passed for a sound'),
         (error: unknown) => expect((error as StreamFailure).failure.class).to.equal(kind),
       );

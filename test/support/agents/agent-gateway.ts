@@ -5,7 +5,7 @@ import { createHttpServer, listen } from '../../../core/http/server.ts';
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';
 import { type CallServices, createPluginApi } from '../../../core/plugins/plugin-api.ts';
 import { createRequestSchemas, Registry } from '../../../core/plugins/registry.ts';
-import { createWay, withWay } from '../../../egress/way.ts';
+import { createProxyRoute, withProxyRoute } from '../../../egress/way.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from '../plugins/with-defaults.ts';
@@ -14,7 +14,7 @@ import type { ScriptedModel } from './scripted-model.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 type Loose = any;
 
-export interface Answer {
+export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Loose;
@@ -25,8 +25,8 @@ export interface AgentGateway {
   readonly store: Store;
   /** All log output as text. */
   readonly logged: () => string;
-  post(path: string, body: unknown, user?: string): Promise<Answer>;
-  delete(path: string, user?: string): Promise<Answer>;
+  post(path: string, body: unknown, user?: string): Promise<Reply>;
+  delete(path: string, user?: string): Promise<Reply>;
   /** Events of a streamed response. */
   stream(
     path: string,
@@ -57,11 +57,11 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     readers: new Map(),
     aliases: {},
     redact: (text: string) => text,
-    keptUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
+    stateUser: () => ({ keep: <T>(_name: string, make: () => T) => make() }),
     registry,
     settings,
     log,
-    ...{ store, ready: { services }, egress: { wayOf: createWay, outfit: withWay } },
+    ...{ store, ready: { services }, egress: { proxyRouteOf: createProxyRoute, outfit: withProxyRoute } },
     openStore: () => {},
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);
@@ -88,7 +88,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
       headers: { 'x-api-key': `key-${user}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-  const read = async (response: Response): Promise<Answer> => ({
+  const read = async (response: Response): Promise<Reply> => ({
     status: response.status,
     headers: response.headers,
     body: await response.json(),

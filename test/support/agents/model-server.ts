@@ -26,9 +26,9 @@ export async function startModelServer(rules: readonly Rule[]): Promise<ModelSer
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const body = JSON.parse(Buffer.concat(parts).toString()) as ChatRequest;
-    const { status, answer } = await answerTo(model, body, client.signal);
+    const { status, reply } = await respondTo(model, body, client.signal);
     if (!client.signal.aborted) {
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -43,16 +43,16 @@ export async function startModelServer(rules: readonly Rule[]): Promise<ModelSer
   };
 }
 
-async function answerTo(
+async function respondTo(
   model: ScriptedModel,
   body: ChatRequest,
   signal: AbortSignal,
-): Promise<{ readonly status: number; readonly answer: unknown }> {
+): Promise<{ readonly status: number; readonly reply: unknown }> {
   try {
-    return { status: 200, answer: await model.chat(body, { signal } as never) };
+    return { status: 200, reply: await model.chat(body, { signal } as never) };
   } catch (error) {
     const status = isGatewayError(error) ? error.status : 500;
     const param = isGatewayError(error) ? (error.param ?? null) : null;
-    return { status, answer: { error: { message: 'refused', type: 'invalid_request_error', code: null, param } } };
+    return { status, reply: { error: { message: 'refused', type: 'invalid_request_error', code: null, param } } };
   }
 }

@@ -5,7 +5,7 @@ export type Reply = string | object | Error;
 
 export interface Rule {
   /** Schema in the request: `assignments` (router), `report` (specialist), `result` (writer). */
-  readonly asked?: string;
+  readonly schema?: string;
   /** Text that the system message must contain. */
   readonly system?: string;
   /** Text that the last user message must contain. */
@@ -23,7 +23,7 @@ export interface MadeCall {
   readonly request: ChatRequest;
   readonly context: CallContext;
   /** True if a reply was sent, which the caller pays. */
-  answered: boolean;
+  replied: boolean;
   aborted: boolean;
 }
 
@@ -39,22 +39,22 @@ export function scriptModel(rules: readonly Rule[]): ScriptedModel {
   return {
     calls,
     async chat(request, context) {
-      const call: MadeCall = { request, context, answered: false, aborted: false };
+      const call: MadeCall = { request, context, replied: false, aborted: false };
       calls.push(call);
       const rule = rules.find((one) => matches(one, request) && (used.get(one) ?? 0) < (one.times ?? Infinity));
-      if (!rule) throw new Error(`no rule for ${askedFor(request)}: ${systemOf(request).slice(0, 200)}`);
+      if (!rule) throw new Error(`no rule for ${schemaNameOf(request)}: ${systemOf(request).slice(0, 200)}`);
       used.set(rule, (used.get(rule) ?? 0) + 1);
       if (rule.after) await waitFor(rule.after, context.signal, () => (call.aborted = true));
       const reply = typeof rule.reply === 'function' ? rule.reply(request) : rule.reply;
       if (reply instanceof Error) throw reply;
-      call.answered = true;
+      call.replied = true;
       return respond(request, typeof reply === 'string' ? reply : JSON.stringify(reply), rule.finish ?? 'stop');
     },
   };
 }
 
 /** Name of the schema in a request; `text` if it has none. */
-export function askedFor(request: ChatRequest): string {
+export function schemaNameOf(request: ChatRequest): string {
   const format = request.response_format;
   if (format?.type === 'json_schema') return format.json_schema.name;
   return format?.type ?? 'text';
@@ -76,7 +76,7 @@ export function wordCount(text: string): number {
 
 function matches(rule: Rule, request: ChatRequest): boolean {
   return (
-    (rule.asked === undefined || rule.asked === askedFor(request)) &&
+    (rule.schema === undefined || rule.schema === schemaNameOf(request)) &&
     (rule.model === undefined || rule.model === request.model) &&
     systemOf(request).includes(rule.system ?? '') &&
     lastUserText(request).includes(rule.user ?? '')

@@ -6,7 +6,7 @@ import type { TestGateway } from '../gateways/gateway.ts';
 import type { IngressRig } from '../gateways/ingress-rig.ts';
 import { until } from '../wait.ts';
 
-export interface Asked {
+export interface ResponsesReply {
   readonly status: number;
   readonly headers: Headers;
   /** Response, or the one in a stream's last event. */
@@ -17,15 +17,19 @@ export interface Asked {
 }
 
 /** Posts a body; throws if a stream is out of order. */
-export async function askResponse(rig: IngressRig, body: object, headers: Record<string, string> = {}): Promise<Asked> {
-  const answered = await rig.gateway.post('/v1/responses', { input: 'Hi', ...body }, headers);
-  const text = await answered.text();
-  const isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true;
+export async function createResponse(
+  rig: IngressRig,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<ResponsesReply> {
+  const reply = await rig.gateway.post('/v1/responses', { input: 'Hi', ...body }, headers);
+  const text = await reply.text();
+  const isStream = reply.headers.get('content-type')?.startsWith('text/event-stream') === true;
   const events = isStream ? readEvents(text) : [];
   const disorder = isStream ? findDisorder(events) : [];
   if (disorder.length > 0) throw new Error(disorder.join('\n'));
   const response = (isStream ? events.at(-1)?.['response'] : JSON.parse(text)) as Written;
-  return { status: answered.status, headers: answered.headers, response, events, text };
+  return { status: reply.status, headers: reply.headers, response, events, text };
 }
 
 /** Parts of an item that are equal in every wire format. */

@@ -11,7 +11,7 @@ export interface TlsClientOptions extends tls.ConnectionOptions {
   readonly agent?: https.Agent;
 }
 
-export interface TlsAnswer {
+export interface TlsResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -31,7 +31,7 @@ export const trusting = ({ cert }: Pick<Certificate, 'cert'>): tls.ConnectionOpt
 });
 
 /** Sends one request over TLS; rejects if the connection is refused. */
-export function requestTls(url: string, path: string, options: TlsClientOptions): Promise<TlsAnswer> {
+export function requestTls(url: string, path: string, options: TlsClientOptions): Promise<TlsResponse> {
   const { body, method = body === undefined ? 'GET' : 'POST', headers = {}, ...rest } = options;
   return new Promise((resolve, reject) => {
     const port = portOf(url);

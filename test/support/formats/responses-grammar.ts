@@ -121,5 +121,8 @@ function checkDone(event: Event, open: Open | undefined, check: Check): void {
   const text = item['arguments'] ?? item['input'];
   check(text === undefined || text === open.text, 'its text is not the sum of the deltas');
   const isCall = text !== undefined;
-  check(!isCall || open.isDone === (item['status'] === 'completed'), 'a whole call is told as done, a cut one is not');
+  check(
+    !isCall || open.isDone === (item['status'] === 'completed'),
+    'a whole call is reported as done, a cut one is not',
+  );
 }

@@ -3,10 +3,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import OpenAI from 'openai';
+import { type LoadedConfig, loadConfig } from '../../../config/load-config.ts';
 import { createGateway, type Gateway } from '../../../core/app.ts';
 import { createLogger } from '../../../core/logger.ts';
+import { connect } from '../../../egress/http-client.ts';
 import { withCopies } from '../plugins/plugin-copies.ts';
 import { keepIn, resultOf } from '../processes/plugin-command.ts';
+import { shareMemory } from '../stores/shared-memory.ts';
 
 export interface TestGateway extends Gateway {
   readonly folder: string;
@@ -35,8 +38,8 @@ export interface TestGatewayOptions {
 }
 
 /**
- * Starts a gateway. The defaults, which `config` overrides, are an embedded store, the echo provider, and API keys with
- * a first key.
+ * Starts a gateway. The defaults, which `config` overrides, are a store in memory, the echo provider, and API keys with a
+ * first key.
  */
 export async function startGateway(
   config: Record<string, unknown> = {},
@@ -46,7 +49,7 @@ export async function startGateway(
   const file = path.join(folder, 'tollgate.config.json');
   const base = {
     server: { port: 0, drainTimeout: '2s' },
-    store: 'sqlite:./data',
+    store: 'memory:',
     providers: { echo: {} },
     auth: { 'api-key': { bootstrap: true } },
   };
@@ -72,9 +75,14 @@ export async function startGateway(
     destination: keepIn(lines),
   });
   const env = { PATH: process.env['PATH'], HOME: folder, ...options.env };
+  const memory = config['store'] === undefined ? shareMemory() : undefined;
+  const loadFor = async (use: 'forGateway' | 'forCommand'): Promise<LoadedConfig> => {
+    const loaded = await loadConfig({ cwd: folder, env, configPath: file, connect });
+    return memory?.[use](loaded) ?? loaded;
+  };
   let gateway: Gateway;
   try {
-    gateway = await createGateway({ cwd: folder, env, configPath: file, log });
+    gateway = await createGateway({ cwd: folder, env, loaded: await loadFor('forGateway'), log });
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
@@ -105,7 +113,8 @@ export async function startGateway(
       const exitWith = (code: number): void => {
         exitCode = code;
       };
-      return (await resultOf(words, file, { cwd: folder, env }, exitWith)) as T;
+      const loaded = await loadFor('forCommand');
+      return (await resultOf(words, file, { cwd: folder, env, loaded }, exitWith)) as T;
     },
     exitCode: () => exitCode,
     async stop() {

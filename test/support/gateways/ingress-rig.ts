@@ -1,19 +1,19 @@
 /** Complete gateway in front of scripted vendors with five wire formats, for tests of client formats. */
 import { templateError } from '../vendors/chat-templates.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
   type RecordedRequest,
+  respondWith,
   type Script,
   SSE_HEAD,
   startScriptedUpstream,
 } from '../vendors/scripted-upstream.ts';
-import { type Said, streamText, WIRES, type Wire, wholeBody } from '../vendors/vendor-wires.ts';
+import { type ScriptedOutput, streamText, WIRES, type Wire, wholeBody } from '../vendors/vendor-wires.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 
-export { type Piece, type Said, WIRES, type Wire } from '../vendors/vendor-wires.ts';
+export { type Piece, type ScriptedOutput, WIRES, type Wire } from '../vendors/vendor-wires.ts';
 
 /** Model of each vendor, as a caller names it. */
 export const MODEL_OF: Readonly<Record<Wire, string>> = Object.freeze({
@@ -45,7 +45,7 @@ export interface IngressRig {
    * Sets the vendor's next responses, as JSON or a stream depending on the request; the last one repeats. `cut` is in
    * bytes.
    */
-  say(wire: Wire, said: Said | readonly Said[], cut?: number): void;
+  say(wire: Wire, said: ScriptedOutput | readonly ScriptedOutput[], cut?: number): void;
   /** Sets the vendor's next responses, as bytes or scripts; the last one repeats. */
   script(wire: Wire, ...scripts: readonly (Script | Uint8Array)[]): void;
   stop(): Promise<void>;
@@ -60,11 +60,11 @@ export async function startIngressRig(
   const vendors = await startScriptedUpstream(async (wire) => {
     const name = wireOf(wire.request);
     const refused = templateRefusal(name, wire.request);
-    if (refused) return wire.send(answer(400, refused));
+    if (refused) return wire.send(respondWith(400, refused));
     const [script, ...later] = scripts.get(name) ?? [];
     if (later.length > 0) scripts.set(name, later);
     if (typeof script === 'function') await script(wire);
-    else await wire.send(script ?? answer(500, { error: { message: 'The test has no script for this vendor.' } }));
+    else await wire.send(script ?? respondWith(500, { error: { message: 'The test has no script for this vendor.' } }));
   });
   const { providers, ...rest } = config;
   const gateway = await startGateway(
@@ -115,7 +115,7 @@ function wireOf({ path }: RecordedRequest): string {
 }
 
 /** Responds with JSON or a stream, as requested, in pieces of `cut` bytes. */
-export function sayScript(name: Wire, said: Said, cut = 65_536): Script {
+export function sayScript(name: Wire, said: ScriptedOutput, cut = 65_536): Script {
   return async (wire) => {
     if (!wantsStream(wire.request)) {
       const body = Buffer.from(JSON.stringify(wholeBody(name, said)));
@@ -130,7 +130,7 @@ export function sayScript(name: Wire, said: Said, cut = 65_536): Script {
 }
 
 /** Stream of a vendor that is interrupted after its first `events` events, or continues with `then`. */
-export function cutScript(name: Wire, said: Said, events: number, then = ''): Script {
+export function cutScript(name: Wire, said: ScriptedOutput, events: number, then = ''): Script {
   return async (wire) => {
     const first = streamText(name, said).split('\n\n').slice(0, events).join('\n\n');
     await wire.send(SSE_HEAD);

@@ -1,7 +1,7 @@
 import { startGateway, type TestGateway } from './gateway.ts';
 
 /** Response of an operators' route. */
-export interface Told {
+export interface Reported {
   readonly status: number;
   readonly headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into responses of every shape
@@ -14,7 +14,7 @@ export interface Operator {
   /** Key of the operator. */
   readonly key: string;
   /** Sends a request to `/api/core/admin…` with the operator's key. */
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Told>;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reported>;
   /** Sends a chat with any key or token. */
   chat(key: string): Promise<{ readonly status: number; readonly code?: string; readonly message?: string }>;
 }

@@ -1,6 +1,11 @@
 /** Gateway in front of several scripted vendors, for tests of target selection. */
 import { completion, delta, events, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
-import { answer, type Script, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type Script,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '../vendors/scripted-upstream.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
 
 export interface RoutingRig {
@@ -10,11 +15,11 @@ export interface RoutingRig {
   /** Number of requests to a vendor so far. */
   countOf(name: string): number;
   /** Sends a chat; returns the status, the responding vendor, the number of attempts, and further headers. */
-  ask(model: string, request?: object, headers?: Record<string, string>): Promise<Asked>;
+  send(model: string, request?: object, headers?: Record<string, string>): Promise<RigReply>;
   stop(): Promise<void>;
 }
 
-export interface Asked {
+export interface RigReply {
   readonly status: number;
   readonly by: string | null;
   readonly attempts: string | null;
@@ -23,10 +28,10 @@ export interface Asked {
   readonly ms: number;
 }
 
-export const fine = answer(200, completion());
+export const fine = respondWith(200, completion());
 export const fineStream: Script = events([delta('hi', 'stop', { usage: completion().usage }), '[DONE]']);
 export const refusal = (status: number, headers: Record<string, string> = {}) =>
-  answer(status, { error: { message: 'no', type: 'error' } }, headers);
+  respondWith(status, { error: { message: 'no', type: 'error' } }, headers);
 /** Accepts a request and never responds. */
 export const hung: Script = (wire) => wire.hang();
 
@@ -41,16 +46,20 @@ export async function startRoutingRig(
   const vendors = Object.fromEntries(names.map((name, at) => [name, started[at] as ScriptedUpstream]));
   const provider = (vendor: ScriptedUpstream, name: string) =>
     openAiVendor(vendor, { prices: tokenPrices(1, 2), ...providers[name] });
+  const close = () => Promise.all(started.map((vendor) => vendor.close()));
   const gateway = await startGateway({
     providers: Object.fromEntries(Object.entries(vendors).map(([name, vendor]) => [name, provider(vendor, name)])),
     models,
     ...config,
+  }).catch(async (error: unknown) => {
+    await close();
+    throw error;
   });
   return {
     gateway,
     vendors,
     countOf: (name) => vendors[name]?.requests.length ?? 0,
-    async ask(model, request = {}, headers = {}) {
+    async send(model, request = {}, headers = {}) {
       const begun = performance.now();
       const body = { model, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...request };
       const response = await gateway.post('/v1/chat/completions', body, headers);
@@ -64,7 +73,7 @@ export async function startRoutingRig(
     },
     async stop() {
       await gateway.stop();
-      await Promise.all(started.map((vendor) => vendor.close()));
+      await close();
     },
   };
 }

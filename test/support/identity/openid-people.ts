@@ -29,12 +29,12 @@ export interface PeopleOptions {
 export async function startOpenIdPeople(options: PeopleOptions): Promise<OpenIdPeople> {
   const requests: string[] = [];
   let provider: Provider;
-  let answer: ReturnType<Provider['callback']>;
+  let respond: ReturnType<Provider['callback']>;
   const people = { person: undefined as string | undefined };
   const server = createServer((request, response) => {
     const path = (request.url ?? '').split('?', 1)[0] ?? '';
     requests.push(`${request.method} ${path}`);
-    if (!path.startsWith('/interaction/')) return answer(request, response);
+    if (!path.startsWith('/interaction/')) return respond(request, response);
     const { person } = people;
     const result = person === undefined ? { error: 'access_denied' } : { login: { accountId: person } };
     void provider.interactionFinished(request, response, result).catch((error: unknown) => {
@@ -45,7 +45,7 @@ export async function startOpenIdPeople(options: PeopleOptions): Promise<OpenIdP
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const { privateJwk } = await createSigner('people');
   provider = new Provider(issuer, configure(options, privateJwk));
-  answer = provider.callback();
+  respond = provider.callback();
   const close = async (): Promise<void> => {
     server.closeAllConnections();
     await new Promise<void>((resolve) => server.close(() => resolve()));

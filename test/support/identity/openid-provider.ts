@@ -29,7 +29,7 @@ export interface ProviderOptions {
 
 export async function startOpenIdProvider({ users, audience }: ProviderOptions): Promise<OpenIdProvider> {
   const requests: string[] = [];
-  let answer: (request: IncomingMessage, response: ServerResponse) => void = () => undefined;
+  let respond: (request: IncomingMessage, response: ServerResponse) => void = () => undefined;
   let server = await listen(0);
   const { port } = server.address() as AddressInfo;
   const issuer = `http://127.0.0.1:${port}`;
@@ -37,7 +37,7 @@ export async function startOpenIdProvider({ users, audience }: ProviderOptions):
   async function listen(on: number): Promise<Server> {
     const created = createServer((request, response) => {
       requests.push(request.url ?? '');
-      answer(request, response);
+      respond(request, response);
     });
     await new Promise<void>((resolve, reject) => created.once('error', reject).listen(on, '127.0.0.1', resolve));
     return created;
@@ -52,7 +52,7 @@ export async function startOpenIdProvider({ users, audience }: ProviderOptions):
   async function openProvider(): Promise<void> {
     generation += 1;
     const { privateJwk } = await createSigner(`key-${generation}`);
-    answer = new Provider(issuer, configure(users, audience, privateJwk)).callback();
+    respond = new Provider(issuer, configure(users, audience, privateJwk)).callback();
   }
   await openProvider();
 

@@ -5,7 +5,7 @@ import { OWN_SAMPLES } from '../../conformance/provider-published.ts';
 import { SAMPLES } from '../../conformance/provider-samples.ts';
 import { startGateway } from '../gateways/gateway.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';
-import { answer, type RecordedRequest, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
+import { type RecordedRequest, respondWith, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
 import { DIALECT_FEATURES, type DialectFeature } from './dialect-features.ts';
 
 /** Newest model of each vendor in the tables; for other vendors any name works. */
@@ -38,26 +38,25 @@ interface Run {
 
 /** Form in which one field of a chat request reached a vendor, for its newest model. */
 export interface Arrival {
-  readonly is: 'as it is' | 'written anew' | 'left out' | 'refused';
+  readonly is: 'as it is' | 'rewritten' | 'left out' | 'refused';
   /** Places in the vendor's body; empty if there are none. */
   readonly at: readonly string[];
   /** True if `x-tollgate-dropped` names it. */
-  readonly isTold: boolean;
+  readonly isReported: boolean;
 }
 
 /** Cell of the matrix for a field, from its arrival. */
 export function arrivedCell({ name, provider }: BuiltInProvider, field: string, arrival: Arrival | undefined): Cell {
   // Reported as dropped, and an approximation is sent all the same.
   const comesNear = arrival?.is === 'left out' && arrival.at.length > 0;
-  const isEmulated =
-    comesNear || (arrival?.is === 'written anew' && provider.fields?.fields[field]?.rule === 'emulated');
+  const isEmulated = comesNear || (arrival?.is === 'rewritten' && provider.fields?.fields[field]?.rule === 'emulated');
   const says = isEmulated ? 'emulated' : SAYS[arrival?.is ?? 'refused'];
   return { provider: name, feature: `\`${field}\``, says, arrived: true };
 }
 
 const SAYS = {
   'as it is': 'verified',
-  'written anew': 'verified',
+  rewritten: 'verified',
   'left out': 'not offered',
   refused: 'refused',
 } as const satisfies Record<Arrival['is'], Cell['says']>;
@@ -128,7 +127,7 @@ const PATHS: Readonly<Record<string, (model: string) => string>> = Object.freeze
 /** Gateway in front of a vendor that accepts everything, with the name of every provider. */
 export async function openDialectRuns(providers: readonly BuiltInProvider[]): Promise<DialectRuns> {
   const vendor = await startScriptedUpstream(async (wire) => {
-    await wire.send(answer(200, wire.request.path.includes('/responses') ? OF_RESPONSES : RESPONSE));
+    await wire.send(respondWith(200, wire.request.path.includes('/responses') ? OF_RESPONSES : RESPONSE));
   });
   const serverTools = ['web_search', 'googleSearch'];
   const gateway = await startGateway({
@@ -142,7 +141,7 @@ export async function openDialectRuns(providers: readonly BuiltInProvider[]): Pr
     ),
   });
   const plain = new Map<string, Run>();
-  const besides = new Map<string, Run>();
+  const others = new Map<string, Run>();
   let seen = 0;
 
   async function run(dialect: string, provider: string, extra: object): Promise<Run> {
@@ -181,26 +180,26 @@ export async function openDialectRuns(providers: readonly BuiltInProvider[]): Pr
       return provider.fields?.fields[feature.field]?.rule === 'emulated' ? 'emulated' : passed;
     },
     async arrivalOf({ name, provider }, field) {
-      const { value = OWN_SAMPLES[field], beside = {} } = SAMPLES[field] ?? {};
+      const { value = OWN_SAMPLES[field], requires: parallel = {} } = SAMPLES[field] ?? {};
       if (value === undefined) return undefined;
-      const key = `${name} ${JSON.stringify(beside)}`;
-      const usual = besides.get(key) ?? (await run('chat', name, beside));
-      besides.set(key, usual);
-      const found = await run('chat', name, { ...beside, [field]: value });
-      if (found.status === 400) return { is: 'refused', at: [], isTold: true };
+      const key = `${name} ${JSON.stringify(parallel)}`;
+      const usual = others.get(key) ?? (await run('chat', name, parallel));
+      others.set(key, usual);
+      const found = await run('chat', name, { ...parallel, [field]: value });
+      if (found.status === 400) return { is: 'refused', at: [], isReported: true };
       if (found.status !== 200) throw new Error(`${field} at ${name}: ${found.text}`);
-      const isTold = found.dropped.has(field);
+      const isReported = found.dropped.has(field);
       // For a provider without a network, only the reported fields can be inspected.
-      if (found.sent === undefined) return { is: isTold ? 'left out' : 'as it is', at: [], isTold };
+      if (found.sent === undefined) return { is: isReported ? 'left out' : 'as it is', at: [], isReported };
       const [before, after] = [usual.sent, found.sent].map((text) => readObject(parseJson(text ?? '')));
       const at = changedPlaces(before ?? {}, after ?? {});
       if (found.heads !== usual.heads) at.push('a header');
       // No report is needed if the omission has the same effect.
-      if (at.length === 0 && !isTold && provider.fields?.fields[field]?.rule === 'emulated')
-        return { is: 'written anew', at, isTold };
-      if (at.length === 0 || isTold) return { is: 'left out', at, isTold };
+      if (at.length === 0 && !isReported && provider.fields?.fields[field]?.rule === 'emulated')
+        return { is: 'rewritten', at, isReported };
+      if (at.length === 0 || isReported) return { is: 'left out', at, isReported };
       const isSame = isDeepStrictEqual([at, after?.[field]], [[field], value]);
-      return { is: isSame ? 'as it is' : 'written anew', at, isTold };
+      return { is: isSame ? 'as it is' : 'rewritten', at, isReported };
     },
     async close() {
       await gateway.stop();

@@ -1,6 +1,6 @@
 /**
  * `npm run injection -- <folder>`: measures the guardrail `injection` on public sets, for the table of
- * `docs/plugins/guardrails.md`. The sets are not in this repository; that page names their sources. The signs were
+ * `docs/measurements.md`. The sets are not in this repository; that page names their sources. The signs were
  * written with half of each set (`seen`), selected by a hash of the text.
  */
 import { createHash } from 'node:crypto';

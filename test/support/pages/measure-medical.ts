@@ -48,12 +48,12 @@ const measured = new Map<Part, readonly Measured[]>();
 
 /** All phrasings of one part with the results of the rules, cached per process; empty for a missing part. */
 export function measurePart(part: Part): readonly Measured[] {
-  const known = measured.get(part) ?? measureAnew(part);
+  const known = measured.get(part) ?? remeasure(part);
   measured.set(part, known);
   return known;
 }
 
-function measureAnew(part: Part): readonly Measured[] {
+function remeasure(part: Part): readonly Measured[] {
   return readPart(part).map((item) => ({ ...item, ...judge(item) }));
 }
 

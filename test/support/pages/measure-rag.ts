@@ -100,6 +100,25 @@ export function measureAbsent(index: TestIndex): readonly AbsentWord[] {
   );
 }
 
+/** Words and questions of three words that are in no document, and those that find something all the same. */
+export interface DrawnTexts {
+  readonly words: readonly string[];
+  readonly questions: readonly string[];
+  readonly finding: readonly string[];
+}
+
+/**
+ * Searches the judged set for the texts of `test/fixtures/rag/drawn.json`: drawn by a seed from word lists that npm
+ * packages ship, of those that stand in no document, also as another form with the same stem.
+ */
+export function measureDrawn(index: TestIndex): DrawnTexts {
+  const drawn: { readonly words: Readonly<Record<string, readonly string[]>>; readonly questions: readonly string[] } =
+    JSON.parse(readFileSync(new URL('../../fixtures/rag/drawn.json', import.meta.url), 'utf8'));
+  const words = Object.values(drawn.words).flat();
+  const finds = (text: string): boolean => searchPassages(index.reader, text, DEPTH, EVERYTHING, undefined).length > 0;
+  return { words, questions: drawn.questions, finding: [...words, ...drawn.questions].filter(finds) };
+}
+
 function readSet(language: RagLanguage): JudgedSet {
   return JSON.parse(readFileSync(new URL(`../../fixtures/rag/${language}.json`, import.meta.url), 'utf8')) as JudgedSet;
 }

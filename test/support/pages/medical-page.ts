@@ -19,7 +19,7 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   'blind-3-held': 'The other half of them, counted and never read one by one',
   'strangers-dev': 'A half of the words of a stranger to the rules, which the weights were found with',
   'strangers-held': 'The other half of these, counted and never read one by one',
-  'fresh-dev': 'Everyday complaints and urgent ones beside them, which the weights were found with',
+  'fresh-dev': 'Everyday complaints and urgent ones with them, which the weights were found with',
   'fresh-held': 'Phrasings written before all of these, counted and never read one by one',
   'later-dev': 'Two thirds of later phrasings, which the weights were found with',
   'later-held': 'The other third of these, counted and never read one by one',

@@ -45,14 +45,14 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, 
   return [
     `# ${name}`,
     '',
-    'Written from the plugin’s own data by `npm run matrix`; `test/docs/provider-pages.test.ts` holds it to that.',
+    'Written from the plugin’s own data by `npm run matrix`; `test/docs/provider-pages.slow.test.ts` holds it to that.',
     `What was tested is in [the matrix](matrix.md).`,
     '',
     `- Base URL: \`${baseUrl}\``,
     credential?.required === false
       ? '- Key: none needed.'
       : `- Key: \`apiKey\`${credential?.env ? `, usually from \`${credential.env}\`` : ''}, sent as \`${credential?.header}\`.`,
-    `- Beside chat: ${provider.operations.join(', ') || 'nothing'} ([operations](../plugins/operations.md)). Model list from the vendor: ${provider.listModels ? 'yes' : 'no'}.`,
+    `- Other operations: ${provider.operations.join(', ') || 'nothing'} ([operations](../plugins/operations.md)). Model list from the vendor: ${provider.listModels ? 'yes' : 'no'}.`,
     '',
     ...(options.length > 0 ? ['Options of its own:', '', ...options, ''] : []),
     ...(table
@@ -117,7 +117,7 @@ function arrivalText(arrival: Arrival | undefined): string {
   if (!arrival) return '';
   const { is, at } = arrival;
   const places = at.map((place) => (place.includes(' ') ? place : `\`${place}\``)).join(', ');
-  if (is === 'written anew') return places === '' ? 'nothing, which comes to the same' : `in ${places}`;
+  if (is === 'rewritten') return places === '' ? 'nothing, which comes to the same' : `in ${places}`;
   return is === 'left out' && at.length > 0 ? `${is}, but ${places}` : is;
 }
 
@@ -170,7 +170,7 @@ function gateOf({ does, name }: ProviderEffect): string {
   if (does === 'tool') return `runs a tool: 403 without ${name ? `\`${name}\`` : 'its name'} in \`serverTools\``;
   if (does === 'model') return `calls ${name === '*' ? 'any' : 'that'} model: 403 where the key may not use it`;
   if (does === 'stores')
-    return 'keeps what is sent and written: left out and told, or 400 where it would be sent as it is';
+    return 'keeps what is sent and written: dropped and reported, or 400 where it would be sent unchanged';
   return does === 'price' ? 'changes the price' : 'says where, or by whom, a request is processed';
 }
 
@@ -215,7 +215,7 @@ function billSection(name: string): readonly string[] {
   return [
     ...['## What is served and billed', ''],
     rows.length === 0
-      ? 'The package has no prices for it: set `prices` ([money](../money.md#where-prices-come-from)); without, what a call costs is unknown, and that is told.'
+      ? 'The package has no prices for it: set `prices` ([money](../money.md#where-prices-come-from)); without, the cost of a call is reported as unknown.'
       : `Prices of the package’s table of ${TABLE.date}, in USD a million tokens; yours go before them ([money](../money.md#where-prices-come-from)). What the response says was used is charged.`,
     ...(accepts
       ? [

@@ -1,4 +1,4 @@
-import { type AbsentWord, type MeasuredQuery, meanOf, RAG_LANGUAGES } from './measure-rag.ts';
+import { type AbsentWord, type DrawnTexts, type MeasuredQuery, meanOf, RAG_LANGUAGES } from './measure-rag.ts';
 
 const START = '<!-- figures: written by npm run rag -->';
 const END = '<!-- end -->';
@@ -18,6 +18,7 @@ export function withRagFigures(
   page: string,
   measured: readonly MeasuredQuery[],
   absent: readonly AbsentWord[],
+  drawn: DrawnTexts,
 ): string {
   const [before = '', rest = ''] = page.split(START);
   const [, after = ''] = rest.split(END);
@@ -39,7 +40,12 @@ export function withRagFigures(
   });
   const head = `| nDCG@10 | search | ${RAG_LANGUAGES.join(' | ')} | all |`;
   const table = [head, `|---|---|${'---|'.repeat(RAG_LANGUAGES.length + 1)}`, ...rows].join('\n');
-  return `${before}${START}\n\n${table}\n\n${absentTable(absent)}\n\n${END}${after}`;
+  return `${before}${START}\n\n${table}\n\n${absentTable(absent)}\n\n${drawnLine(drawn)}\n\n${END}${after}`;
+}
+
+function drawnLine({ words, questions, finding }: DrawnTexts): string {
+  const findingOf = (texts: readonly string[]): number => texts.filter((text) => finding.includes(text)).length;
+  return `Drawn from word lists of npm packages (\`drawn.json\`), in no document: ${findingOf(words)} of ${words.length} words and ${findingOf(questions)} of ${questions.length} questions of three words find something.`;
 }
 
 function absentTable(absent: readonly AbsentWord[]): string {

@@ -7,12 +7,20 @@ export interface Block {
   readonly page: string;
   /** Number of its first line in the page. */
   readonly line: number;
+  /** Empty for a block without a language. */
   readonly language: string;
+  /** Path after the language: a file that the page writes. Otherwise empty. */
+  readonly file: string;
   readonly text: string;
 }
 
-/** All fenced blocks with a language in the README and all pages. */
+/** Fenced blocks with a language and without a file, in the README and all pages. */
 export function readBlocks(): readonly Block[] {
+  return readAllBlocks().filter(({ language, file }) => language !== '' && file === '');
+}
+
+/** All fenced blocks of the README and all pages. */
+export function readAllBlocks(): readonly Block[] {
   const folder = path.join(PACKAGE_ROOT, 'docs');
   const docs = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
   const pages = ['README.md', ...docs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
@@ -37,10 +45,11 @@ export function readChapter(page: string, heading: string): string {
 
 function blocksOf(page: string): readonly Block[] {
   const text = readFileSync(path.join(PACKAGE_ROOT, page), 'utf8');
-  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((match) => ({
+  return [...text.matchAll(/^```(\w*)(?: (\S+))?\n([\s\S]*?)^```$/gm)].map((match) => ({
     page,
     line: text.slice(0, match.index).split('\n').length + 1,
     language: match[1] ?? '',
-    text: match[2] ?? '',
+    file: match[2] ?? '',
+    text: match[3] ?? '',
   }));
 }

@@ -8,7 +8,7 @@ import {
   createPluginApi,
 } from '../../../core/plugins/plugin-api.ts';
 import type { Registry } from '../../../core/plugins/registry.ts';
-import { createWay, withWay } from '../../../egress/way.ts';
+import { createProxyRoute, withProxyRoute } from '../../../egress/way.ts';
 import accounts from '../../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from './with-defaults.ts';
@@ -19,18 +19,18 @@ export interface AccountsSetup {
   readonly ledger: Ledger;
   readonly billing: 'track' | 'enforce';
   services(): CallServices | undefined;
-  readonly keptUser: ApiDeps['keptUser'];
+  readonly stateUser: ApiDeps['stateUser'];
   readonly config?: object;
 }
 
 /** Registers the accounts policy without a core. */
 export async function setUpAccounts(registry: Registry, setup: AccountsSetup): Promise<void> {
-  const { store, ledger, billing, services, keptUser } = setup;
+  const { store, ledger, billing, services, stateUser } = setup;
   const { configSchema } = accounts;
   const config: ApiInstance['config'] = { ...withDefaults(configSchema, setup.config ?? {}) };
   const deps = {
     ...{ registry, log: createSilentLog(), gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
-    ...{ keptUser, records: createRecordBook(store) },
+    ...{ stateUser, records: createRecordBook(store) },
     ready: {
       get services() {
         return services();
@@ -40,7 +40,7 @@ export async function setUpAccounts(registry: Registry, setup: AccountsSetup): P
     store: { ...store, ledger },
     openStore: () => {},
     redact: (text: string) => text,
-    egress: { wayOf: createWay, outfit: withWay },
+    egress: { proxyRouteOf: createProxyRoute, outfit: withProxyRoute },
   };
   const api = createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config });
   await accounts.setup(api, config as never);

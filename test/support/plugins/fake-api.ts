@@ -85,7 +85,7 @@ function apiOf(store: Store, registered: Registered, options: FakeOptions) {
     settings: { ...SETTINGS, ...options.settings },
     stores: {
       ...store,
-      kept: store.kept('fake'),
+      stored: store.stored('fake'),
       share: (name: string) => store.keyv(name),
       shared: (name: string) => store.keyv(name),
       personalData: () => undefined,
@@ -93,7 +93,7 @@ function apiOf(store: Store, registered: Registered, options: FakeOptions) {
     books: { ledger: store.ledger, records: createRecordBook(store) },
     operators: {
       gather: () => async () => [],
-      figure: () => undefined,
+      gauge: () => undefined,
       audit: audit.add,
       auditLog: audit.list,
       announce: (announcement: Announcement) => void announcements.push(announcement),

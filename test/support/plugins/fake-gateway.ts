@@ -18,7 +18,7 @@ import { type ConfiguredPlugin, type FakeOptions, type Registered, registerPlugi
 import { fakeIo } from './fake-io.ts';
 import { configAjv } from './with-defaults.ts';
 
-export interface Answer {
+export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -38,7 +38,7 @@ export interface FakeGateway {
   readonly announcements: readonly Announcement[];
   readonly logs: readonly LogLine[];
   authenticate(credential: string, options?: { bearer?: boolean; now?: number }): Promise<Principal>;
-  request(method: Route['method'], path: string, sent?: Sent): Promise<Answer>;
+  request(method: Route['method'], path: string, sent?: Sent): Promise<Reply>;
   /** Runs a command as the command line does; returns stdout and stderr. */
   run(
     line: readonly string[],
@@ -96,10 +96,10 @@ async function authenticate({ hooks }: Registered, request: AuthRequest): Promis
     const principal = await handler(request);
     if (principal) return principal;
   }
-  throw new GatewayError('invalid_api_key', 'Nobody knows this credential.');
+  throw new GatewayError('invalid_api_key', 'Unknown credential.');
 }
 
-async function handle(registered: Registered, method: string, path: string, sent: Sent): Promise<Answer> {
+async function handle(registered: Registered, method: string, path: string, sent: Sent): Promise<Reply> {
   const { routes } = registered;
   const route = routes.find((each) => each.method === method && each.path === path);
   if (!route) throw new GatewayError('unknown_url', 'No route has this path.');

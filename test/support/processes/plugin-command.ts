@@ -2,6 +2,7 @@
 import { Writable } from 'node:stream';
 import pc from 'picocolors';
 import type { Terminal } from '../../../cli/io.ts';
+import type { ConfigLocation } from '../../../cli/load.ts';
 import { runPluginCommand } from '../../../cli/plugin-commands.ts';
 
 export interface CapturedTerminal {
@@ -40,7 +41,7 @@ export function keepIn(texts: string[]): Writable {
 export async function resultOf(
   words: readonly string[],
   config: string,
-  place: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  place: ConfigLocation,
   exitWith: (code: number) => void = () => undefined,
 ): Promise<unknown> {
   const { terminal: captured, out } = captureTerminal();

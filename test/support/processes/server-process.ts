@@ -130,7 +130,7 @@ export function freePort(): Promise<number> {
 }
 
 /** Sends bytes to a loopback port and returns the first data received; an empty text if no server listens. */
-export function ask(port: number, bytes: string | Uint8Array): Promise<string> {
+export function send(port: number, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1', () => socket.write(bytes));
     const end = (text: string): void => {

@@ -7,7 +7,7 @@ export interface TunnelProxy {
   readonly url: string;
   readonly port: number;
   /** Requested addresses, with the proxy credentials. */
-  readonly asked: readonly { readonly address: string; readonly authorization: string | undefined }[];
+  readonly requests: readonly { readonly address: string; readonly authorization: string | undefined }[];
   close(): Promise<void>;
 }
 
@@ -20,13 +20,13 @@ export async function startTunnelProxy(
   refuse: (socket: Duplex) => boolean = () => false,
   host = '127.0.0.1',
 ): Promise<TunnelProxy> {
-  const asked: { address: string; authorization: string | undefined }[] = [];
+  const requests: { address: string; authorization: string | undefined }[] = [];
   const sockets = new Set<Duplex>();
   const server = http.createServer((_request, response) => void response.writeHead(400).end());
   server.on('connect', (request: http.IncomingMessage, socket: Duplex, head: Buffer) => {
     sockets.add(socket);
     socket.on('error', () => {});
-    asked.push({ address: request.url ?? '', authorization: request.headers['proxy-authorization'] });
+    requests.push({ address: request.url ?? '', authorization: request.headers['proxy-authorization'] });
     if (refuse(socket)) return;
     const vendor = net.connect(port, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -43,7 +43,7 @@ export async function startTunnelProxy(
   return {
     url: `http://${host}:${own}`,
     port: own,
-    asked,
+    requests,
     async close() {
       for (const socket of sockets) socket.destroy();
       server.closeAllConnections();

@@ -59,7 +59,7 @@ export async function startSpeechGateway(
     instances,
   };
   const loaded = {
-    config: { ...config, baseDir: '/nowhere', isDefault: false },
+    config: { ...config, baseDir: '/nowhere', isDefault: false, plain: () => ({}), printable: () => ({}) },
     plugins: [memory, ...others],
     builtins: [],
     settings: { plans: {} },

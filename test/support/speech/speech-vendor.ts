@@ -35,13 +35,13 @@ export function speechVendor(changes: Partial<SpeechProvider> = {}): SpeechProvi
   };
 }
 
-export interface SoundAnswer {
+export interface SoundResponse {
   readonly headers: ResponseHeaders;
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /** Valid response in the given pieces; an error among them breaks the stream at that point. */
-export function soundAnswer(...pieces: readonly (Buffer | Error)[]): SoundAnswer {
+export function soundResponse(...pieces: readonly (Buffer | Error)[]): SoundResponse {
   return { headers: { 'content-type': 'audio/x-test' }, body: bodyOf(pieces) };
 }
 

@@ -3,7 +3,7 @@ import type { BudgetHold, CallFacts, ReportDimension, ReserveResult, Store } fro
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
 
 /** Facts that distinguish the calls of a run. */
-type Told = Pick<CallFacts, 'userId' | 'key' | 'provider' | 'session' | 'tags' | 'outcome'>;
+type Reported = Pick<CallFacts, 'userId' | 'key' | 'provider' | 'session' | 'tags' | 'outcome'>;
 
 /** Event in the life of an account. `reopen` closes and reopens the store. */
 export type Step =
@@ -15,16 +15,16 @@ export type Step =
       readonly floor: number;
       readonly lifeMs: number;
       readonly budgets: readonly BudgetHold[];
-      readonly told: Told;
+      readonly reported: Reported;
     }
   | {
       readonly do: 'settle';
       readonly id: string;
       readonly amount: number;
       readonly uncharged: readonly string[];
-      readonly told: Told;
+      readonly reported: Reported;
     }
-  | { readonly do: 'release'; readonly id: string; readonly told: Told | undefined }
+  | { readonly do: 'release'; readonly id: string; readonly reported: Reported | undefined }
   | { readonly do: 'sweep'; readonly afterMs: number }
   | { readonly do: 'reopen' };
 
@@ -38,7 +38,7 @@ const budgets = fc
   .chain((ids) =>
     fc.tuple(...ids.map((each) => fc.record({ id: fc.constant(each), limit: fc.constantFrom(0, 50, 120, Infinity) }))),
   );
-const told: fc.Arbitrary<Told> = fc.record({
+const reported: fc.Arbitrary<Reported> = fc.record({
   userId: fc.constantFrom('ann', 'bob'),
   key: fc.constantFrom('-', 'k'),
   provider: fc.constantFrom('p', 'q'),
@@ -63,7 +63,7 @@ export const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
         floor: fc.constantFrom(0, 0, -50, Number.NEGATIVE_INFINITY),
         lifeMs: fc.constantFrom(10, 1000),
         budgets,
-        told,
+        reported,
       }),
     },
     {
@@ -73,12 +73,16 @@ export const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
         id,
         amount,
         uncharged: fc.subarray([...BUDGETS]),
-        told,
+        reported,
       }),
     },
     {
       weight: 2,
-      arbitrary: fc.record({ do: fc.constant('release' as const), id, told: fc.option(told, { nil: undefined }) }),
+      arbitrary: fc.record({
+        do: fc.constant('release' as const),
+        id,
+        reported: fc.option(reported, { nil: undefined }),
+      }),
     },
     {
       weight: 2,
@@ -96,7 +100,7 @@ interface Request {
   /** Budgets that are not charged. */
   readonly free: readonly string[];
   readonly expiresAt: number;
-  readonly told: Omit<Told, 'outcome'> & Pick<CallFacts, 'outcome'>;
+  readonly sent: Omit<Reported, 'outcome'> & Pick<CallFacts, 'outcome'>;
   /** Time of its record; undefined without one. */
   readonly at?: number | undefined;
   /** True if the sweeper settled it, so that its own end corrects the charge. */
@@ -105,7 +109,7 @@ interface Request {
 }
 
 /** Fields of a record that the model knows. */
-export type ModelCall = Request['told'] & { readonly id: string; readonly cost: number; readonly at: number };
+export type ModelCall = Request['sent'] & { readonly id: string; readonly cost: number; readonly at: number };
 
 /** Minimal model of a ledger: lists of credits and requests, and sums over them. */
 export function createModel() {
@@ -130,7 +134,7 @@ export function createModel() {
     requests.set(step.id, {
       ...{ state: 'held', amount: step.amount, expiresAt: now + step.lifeMs, free: [] },
       budgets: step.budgets.map((each) => each.id),
-      told: { ...step.told, outcome: 'unknown' },
+      sent: { ...step.reported, outcome: 'unknown' },
     });
     return { outcome: 'held', used: before.map((used) => used + step.amount) };
   };
@@ -138,18 +142,18 @@ export function createModel() {
     requestId: string,
     cost: number | undefined,
     free: readonly string[],
-    end: Told | undefined,
+    end: Reported | undefined,
     now: number,
   ) => {
     const request = requests.get(requestId);
     if (request?.isSwept) {
       const corrected = { isSwept: false, isCorrected: true, amount: cost ?? 0, free };
-      requests.set(requestId, { ...request, ...corrected, told: end ?? request.told });
+      requests.set(requestId, { ...request, ...corrected, sent: end ?? request.sent });
       return true;
     }
     if (request?.state !== 'held') return false;
     const state = cost === undefined ? 'released' : 'settled';
-    requests.set(requestId, { ...request, state, amount: cost ?? 0, free, ...(end && { told: end, at: now }) });
+    requests.set(requestId, { ...request, state, amount: cost ?? 0, free, ...(end && { sent: end, at: now }) });
     return true;
   };
   const sweep = (now: number): void => {
@@ -157,7 +161,7 @@ export function createModel() {
       if (request.state === 'held' && request.expiresAt < now)
         requests.set(key, {
           ...{ ...request, state: 'settled', isSwept: true, at: now },
-          told: { ...request.told, outcome: 'expired' },
+          sent: { ...request.sent, outcome: 'expired' },
         });
   };
   return {
@@ -171,7 +175,7 @@ export function createModel() {
     ],
     /** Expected records. */
     calls: (): readonly ModelCall[] =>
-      [...requests].flatMap(([key, { told: of, amount: cost, at }]) =>
+      [...requests].flatMap(([key, { sent: of, amount: cost, at }]) =>
         at === undefined ? [] : [{ ...of, id: key, cost, at }],
       ),
     /** Expected result of a step. */
@@ -184,9 +188,9 @@ export function createModel() {
         case 'reserve':
           return reserve(step, now);
         case 'settle':
-          return finish(step.id, step.amount, step.uncharged, step.told, now);
+          return finish(step.id, step.amount, step.uncharged, step.reported, now);
         case 'release':
-          return finish(step.id, undefined, [], step.told, now);
+          return finish(step.id, undefined, [], step.reported, now);
         case 'sweep':
           sweep(now);
           return undefined;
@@ -207,17 +211,17 @@ export async function perform(store: Store, account: string, step: Step, now: nu
     case 'reserve': {
       const { amount: held, floor, lifeMs } = step;
       const own = step.budgets.map((each) => ({ ...each, id: named(each.id) }));
-      const facts: CallFacts = { ...FACTS, ...step.told, outcome: 'unknown' };
-      const asked = { account, requestId: step.id, amount: held, floor, expiresAt: now + lifeMs, now, facts };
-      return ledger.reserve(reservation({ ...asked, ...(own.length > 0 && { budgets: own }) }));
+      const facts: CallFacts = { ...FACTS, ...step.reported, outcome: 'unknown' };
+      const request = { account, requestId: step.id, amount: held, floor, expiresAt: now + lifeMs, now, facts };
+      return ledger.reserve(reservation({ ...request, ...(own.length > 0 && { budgets: own }) }));
     }
     case 'settle': {
-      const facts = { ...FACTS, ...step.told };
+      const facts = { ...FACTS, ...step.reported };
       const uncharged = step.uncharged.map(named);
       return ledger.settle(settlement({ account, requestId: step.id, amount: step.amount, facts, uncharged, now }));
     }
     case 'release':
-      return ledger.release(account, step.id, step.told && { ...FACTS, ...step.told }, now);
+      return ledger.release(account, step.id, step.reported && { ...FACTS, ...step.reported }, now);
     case 'sweep':
       await ledger.sweep(now);
       return undefined;

@@ -1,11 +1,11 @@
 import { chownSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import {
-  ask,
   findProgram,
   freePort,
   makeDataFolder,
   runToEnd,
+  send,
   startServer,
   type TestServer,
 } from '../processes/server-process.ts';
@@ -52,7 +52,7 @@ async function isReady(port: number): Promise<boolean> {
   const head = Buffer.alloc(8);
   head.writeInt32BE(8 + fields.length, 0);
   head.writeInt32BE(196_608, 4);
-  return (await ask(port, Buffer.concat([head, fields]))).startsWith('R');
+  return (await send(port, Buffer.concat([head, fields]))).startsWith('R');
 }
 
 /** Postgres refuses to run as root; in that case it runs as the user `postgres` of its package. */

@@ -1,8 +1,8 @@
 import {
-  ask,
   findProgram,
   freePort,
   makeDataFolder,
+  send,
   startServer,
   type TestServer,
 } from '../processes/server-process.ts';
@@ -33,7 +33,7 @@ export async function startRedisServer(options: { readonly cluster?: boolean } =
       'no',
       ...cluster,
     ],
-    isReady: async () => (await askRedis(port, 'PING')).startsWith('+PONG'),
+    isReady: async () => (await sendToRedis(port, 'PING')).startsWith('+PONG'),
   });
   return startServer(`redis://127.0.0.1:${port}`, port, command, data.remove);
 }
@@ -43,7 +43,7 @@ export async function startRedisCluster(): Promise<readonly TestServer[]> {
   const nodes = await Promise.all([0, 1, 2].map(() => startRedisServer({ cluster: true })));
   const borders = [0, 5461, 10923, 16384];
   for (const [index, node] of nodes.entries()) {
-    await askRedis(
+    await sendToRedis(
       node.port,
       'CLUSTER',
       'ADDSLOTSRANGE',
@@ -51,8 +51,8 @@ export async function startRedisCluster(): Promise<readonly TestServer[]> {
       String((borders[index + 1] ?? 0) - 1),
     );
     // Epochs must differ, otherwise the nodes need time to agree.
-    await askRedis(node.port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
-    if (index > 0) await askRedis(node.port, 'CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]?.port));
+    await sendToRedis(node.port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
+    if (index > 0) await sendToRedis(node.port, 'CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]?.port));
   }
   const deadline = Date.now() + 60_000;
   for (const node of nodes) {
@@ -65,7 +65,7 @@ export async function startRedisCluster(): Promise<readonly TestServer[]> {
 }
 
 async function isClusterComplete(port: number): Promise<boolean> {
-  const info = await askRedis(port, 'CLUSTER', 'INFO');
+  const info = await sendToRedis(port, 'CLUSTER', 'INFO');
   return (
     info.includes('cluster_state:ok') &&
     info.includes('cluster_known_nodes:3') &&
@@ -74,7 +74,7 @@ async function isClusterComplete(port: number): Promise<boolean> {
 }
 
 /** Sends one command and returns the raw reply, for commands that the store itself must not send, such as FLUSHALL. */
-export function askRedis(port: number, ...words: readonly string[]): Promise<string> {
+export function sendToRedis(port: number, ...words: readonly string[]): Promise<string> {
   const parts = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
-  return ask(port, `*${words.length}\r\n${parts.join('')}`);
+  return send(port, `*${words.length}\r\n${parts.join('')}`);
 }

@@ -1,6 +1,6 @@
 import type Keyv from 'keyv';
 import type { Store } from '../../../contract/index.ts';
-import { withKept } from '../../../plugins/stores/kit/kept.ts';
+import { withStored } from '../../../plugins/stores/kit/kept.ts';
 
 type Operation = 'get' | 'set' | 'delete';
 
@@ -63,7 +63,7 @@ export function openShakyStore(store: Store): ShakyStore {
   const halves = { keyv: (namespace: string) => wrapKeyv(namespace) as never, sets: failing(store.sets) };
   return {
     ...store,
-    ...withKept(halves),
+    ...withStored(halves),
     reads,
     writes,
     fail(when) {

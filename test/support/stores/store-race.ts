@@ -43,8 +43,8 @@ export const RACES = Object.freeze({
     const floor = Number.NEGATIVE_INFINITY;
     // Both orders, because locks in different orders can cause deadlocks.
     const ordered = n % 2 ? budgets : [...budgets].reverse();
-    const asked = reservation({ account, requestId: by, floor, budgets: ordered });
-    return (await store.ledger.reserve(asked)).outcome === 'held';
+    const request = reservation({ account, requestId: by, floor, budgets: ordered });
+    return (await store.ledger.reserve(request)).outcome === 'held';
   },
   'settlements of ten requests': async (store: Store, name: string, by: string) =>
     store.ledger.settle(settlement({ account: name, requestId: `shared-${Number(by.split('-').at(-1)) % 10}` })),

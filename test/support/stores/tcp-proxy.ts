@@ -5,9 +5,9 @@ import { until } from '../wait.ts';
 export interface TcpProxy {
   readonly port: number;
   /** Passes the client's data and drops the server's responses. */
-  dropAnswers(): void;
+  dropReplies(): void;
   /** Holds the server's responses; resolves once `isAll` is true for the client's data since then. */
-  holdAnswers(isAll: (sent: string) => boolean): Promise<void>;
+  holdReplies(isAll: (sent: string) => boolean): Promise<void>;
   /** Passes held and new responses until the client sends data again; later responses are held. */
   passRound(): void;
   /** Waits until `isAll` is true for the client's data since responses were held. */
@@ -20,7 +20,7 @@ export interface TcpProxy {
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [net.Socket, net.Socket]>();
   /** Handling of responses; a `round` ends, and responses are held, when the client sends data. */
-  let answers: 'pass' | 'drop' | 'hold' | 'round' = 'pass';
+  let replies: 'pass' | 'drop' | 'hold' | 'round' = 'pass';
   /** Client data since responses were held. */
   let sent = '';
   const held: (() => void)[] = [];
@@ -32,13 +32,13 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     const pair = [client, upstream] as const;
     pairs.add(pair);
     client.on('data', (data) => {
-      if (answers === 'round') answers = 'hold';
-      if (answers === 'hold') sent += data.toString('latin1');
+      if (replies === 'round') replies = 'hold';
+      if (replies === 'hold') sent += data.toString('latin1');
       upstream.write(data);
     });
     upstream.on('data', (data) => {
-      if (answers === 'hold') held.push(() => client.write(data));
-      else if (answers !== 'drop') client.write(data);
+      if (replies === 'hold') held.push(() => client.write(data));
+      else if (replies !== 'drop') client.write(data);
     });
     const end = (): void => {
       pairs.delete(pair);
@@ -53,21 +53,21 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const address = server.address();
   return {
     port: typeof address === 'object' && address ? address.port : 0,
-    dropAnswers: () => {
-      answers = 'drop';
+    dropReplies: () => {
+      replies = 'drop';
     },
-    holdAnswers: async (isAll) => {
+    holdReplies: async (isAll) => {
       sent = '';
-      answers = 'hold';
+      replies = 'hold';
       await until('the client sent all it had to say', () => isAll(sent));
     },
     untilSent: (isAll) => until('the client sent all it had to say', () => isAll(sent)),
     passRound: () => {
-      answers = 'round';
+      replies = 'round';
       passHeld();
     },
     heal: () => {
-      answers = 'pass';
+      replies = 'pass';
       passHeld();
       cut();
     },

@@ -28,34 +28,34 @@ export interface Served {
 export interface BillingVendor {
   readonly url: string;
   /** Requested paths with their queries. */
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
   serve(...served: readonly Served[]): void;
   /** Sends these bytes as every response; undefined ends that. */
-  answer(with_: { readonly status: number; readonly body: string } | undefined): void;
+  respond(with_: { readonly status: number; readonly body: string } | undefined): void;
   close(): Promise<void>;
 }
 
 export const ADMIN_KEY = 'sk-admin-0123456789';
 
 type Row = Readonly<Record<string, unknown>>;
-interface Asked {
+interface ReportQuery {
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
 export async function startBillingVendor(): Promise<BillingVendor> {
-  const asked: string[] = [];
+  const requests: string[] = [];
   let served: readonly Served[] = [];
-  let answer: { readonly status: number; readonly body: string } | undefined;
+  let reply: { readonly status: number; readonly body: string } | undefined;
   const server = http.createServer((request, response) => {
-    asked.push(request.url ?? '');
+    requests.push(request.url ?? '');
     const url = new URL(request.url ?? '/', 'http://vendor');
     const { headers } = request;
     const send = (status: number, body: unknown): void =>
       void response
         .writeHead(status, { 'content-type': 'application/json' })
         .end(typeof body === 'string' ? body : JSON.stringify(body));
-    if (answer) return send(answer.status, answer.body);
+    if (reply) return send(reply.status, reply.body);
     const isAnthropic = url.pathname.startsWith('/v1/organizations/');
     const key = isAnthropic ? headers['x-api-key'] : headers.authorization?.replace('Bearer ', '');
     if (key !== ADMIN_KEY) return send(401, { error: { message: 'Only admin keys can do this.' } });
@@ -67,18 +67,18 @@ export async function startBillingVendor(): Promise<BillingVendor> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    requests,
     serve(...all) {
       served = all;
     },
-    answer(with_) {
-      answer = with_;
+    respond(with_) {
+      reply = with_;
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
 
-function respond({ path, query }: Asked, all: readonly Served[]): unknown {
+function respond({ path, query }: ReportQuery, all: readonly Served[]): unknown {
   if (path === '/api/v1/activity') return { data: activity(query, all) };
   const isAnthropic = path.startsWith('/v1/organizations/');
   const make = REPORTS[path];

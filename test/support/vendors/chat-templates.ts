@@ -55,7 +55,7 @@ function refusalOfMistral(messages: readonly Message[], body: Body): string | un
   return isLast ? undefined : `Expected last role User or Tool for serving but got ${String(last?.role)}`;
 }
 
-/** First empty list in a body that vendors reject; undefined if there is none. */
+/** First empty list in a body that vendors reject; undefined without one. */
 export function emptyListIn(body: Body): string | undefined {
   for (const field of ['tools', 'functions', 'stop']) if (isEmptyList(body[field])) return field;
   for (const [at, message] of listOf(body['messages']).entries())

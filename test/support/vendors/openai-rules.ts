@@ -10,7 +10,7 @@
  */
 import { sayScript } from '../gateways/ingress-rig.ts';
 import { sendResponses } from './responses-wire.ts';
-import { answer, type RecordedRequest, type Script } from './scripted-upstream.ts';
+import { type RecordedRequest, respondWith, type Script } from './scripted-upstream.ts';
 import type { Piece } from './vendor-wires.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -80,7 +80,7 @@ export function createOpenaiRules(choose: Choose = callOnce): Script {
       else await completeChat(body, choose)(wire);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      await wire.send(answer(error.status, error.body));
+      await wire.send(respondWith(error.status, error.body));
     }
   };
 }

@@ -1,12 +1,12 @@
 /** Responses of a vendor with OpenAI's Responses API: as JSON, or as the events of a stream. */
 import { type IngressRig, sayScript, type Wire } from '../gateways/ingress-rig.ts';
-import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from './scripted-upstream.ts';
-import type { Piece, Said } from './vendor-wires.ts';
+import { chunk, LAST_CHUNK, respondWith, type Script, SSE_HEAD } from './scripted-upstream.ts';
+import type { Piece, ScriptedOutput } from './vendor-wires.ts';
 
 type Item = Readonly<Record<string, unknown>>;
 
 /** Features of this format only: the vendor's own encryption of its reasoning, items of its own tools. */
-export interface SaidNatively extends Said {
+export interface SaidNatively extends ScriptedOutput {
   readonly encrypted?: string;
   /** Items before all others. */
   readonly items?: readonly Item[];
@@ -162,7 +162,7 @@ export function responsesText(events: readonly Item[]): string {
 /** Sends events or a complete body, in pieces of `cut` bytes. */
 export function sendResponses(said: SaidNatively, cut = 65_536): Script {
   return async (wire) => {
-    if ((wire.request.json() as Item)['stream'] !== true) return wire.send(answer(200, responsesBody(said)));
+    if ((wire.request.json() as Item)['stream'] !== true) return wire.send(respondWith(200, responsesBody(said)));
     return sendEvents(responsesEvents(said), cut)(wire);
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Upstream that sends exactly the given bytes at the given time, for faults that no correct server produces. It uses
+ * Upstream that sends exactly the given bytes at the given time, for failures that no correct server produces. It uses
  * raw TCP, and parses requests only to record them and to detect their end.
  */
 import net from 'node:net';
@@ -151,7 +151,11 @@ export async function startScriptedUpstream(
 }
 
 /** Complete response with its content-length. A body that is not text or bytes is sent as JSON. */
-export function answer(status: number, body: unknown = '', headers: Readonly<Record<string, string>> = {}): Buffer {
+export function respondWith(
+  status: number,
+  body: unknown = '',
+  headers: Readonly<Record<string, string>> = {},
+): Buffer {
   const isPlain = typeof body === 'string' || body instanceof Uint8Array;
   const bytes = Buffer.from(isPlain ? body : JSON.stringify(body));
   const type = typeof body === 'string' ? 'text/plain' : 'application/json';
@@ -188,13 +192,13 @@ export function sse(...data: readonly (string | object)[]): Script {
 /** Event stream that waits after its first event until `finish` is called; then the others and the end follow. */
 export function heldSse(first: string | object, ...others: readonly (string | object)[]) {
   let finish = (): void => {};
-  const told = new Promise<void>((resolve) => {
+  const reported = new Promise<void>((resolve) => {
     finish = resolve;
   });
   const script: Script = async (wire) => {
     await wire.send(SSE_HEAD);
     await wire.send(dataChunk(first));
-    await told;
+    await reported;
     for (const item of others) await wire.send(dataChunk(item));
     await wire.send(LAST_CHUNK);
   };

@@ -10,7 +10,7 @@ export type Piece =
   | { readonly call: string; readonly id: string; readonly arguments: string };
 
 /** Response of a model; its pieces have this order if the format has one. */
-export interface Said {
+export interface ScriptedOutput {
   readonly pieces: readonly Piece[];
   /** Default: `tool_calls` if a tool was called, otherwise `stop`. */
   readonly finish?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
@@ -29,13 +29,13 @@ export const WIRES = ['openai', 'anthropic', 'gemini', 'mistral', 'deepseek'] as
 export type Wire = (typeof WIRES)[number];
 
 /** Complete body of a response. */
-export function wholeBody(wire: Wire, said: Said): object {
+export function wholeBody(wire: Wire, said: ScriptedOutput): object {
   if (wire === 'anthropic') return anthropicMessage(said);
   return wire === 'gemini' ? geminiEvent(said, said.pieces.map(geminiPart), true) : completion(wire, said);
 }
 
 /** Bytes of a stream's events. */
-export function streamText(wire: Wire, said: Said): string {
+export function streamText(wire: Wire, said: ScriptedOutput): string {
   const events =
     wire === 'anthropic' ? anthropicEvents(said) : wire === 'gemini' ? geminiEvents(said) : chunks(wire, said);
   const named = (event: object): string =>
@@ -51,13 +51,13 @@ function bits(text: string): readonly string[] {
 
 const isCall = (piece: Piece): boolean => 'call' in piece;
 
-function finishOf({ finish, pieces }: Said): NonNullable<Said['finish']> {
+function finishOf({ finish, pieces }: ScriptedOutput): NonNullable<ScriptedOutput['finish']> {
   return finish ?? (pieces.some(isCall) ? 'tool_calls' : 'stop');
 }
 
-const usageOf = ({ usage }: Said) => ({ cached: 0, written: 0, prompt: 20, completion: 5, ...usage });
+const usageOf = ({ usage }: ScriptedOutput) => ({ cached: 0, written: 0, prompt: 20, completion: 5, ...usage });
 
-function openaiUsage(said: Said): object {
+function openaiUsage(said: ScriptedOutput): object {
   const { prompt, completion: written, cached } = usageOf(said);
   return {
     prompt_tokens: prompt,
@@ -77,7 +77,7 @@ const callOf = (piece: Extract<Piece, { call: string }>, text: string) => ({
   ...{ id: piece.id, type: 'function', function: { name: piece.call, arguments: text } },
 });
 
-function completion(wire: Wire, said: Said): object {
+function completion(wire: Wire, said: ScriptedOutput): object {
   const text = said.pieces.map((piece) => ('text' in piece ? piece.text : '')).join('');
   const reasoning = said.pieces.map((piece) => ('reasoning' in piece ? piece.reasoning : '')).join('');
   const calls = said.pieces.flatMap((piece) => ('call' in piece ? [callOf(piece, piece.arguments)] : []));
@@ -95,7 +95,7 @@ function completion(wire: Wire, said: Said): object {
   };
 }
 
-function chunks(wire: Wire, said: Said): readonly object[] {
+function chunks(wire: Wire, said: ScriptedOutput): readonly object[] {
   const head = {
     id: 'chatcmpl-vendor',
     object: 'chat.completion.chunk',
@@ -122,7 +122,7 @@ const STOP_REASON = Object.freeze({
   ...{ stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' },
 });
 
-function anthropicUsage(said: Said): object {
+function anthropicUsage(said: ScriptedOutput): object {
   const { prompt, completion: written, cached, written: cacheWritten } = usageOf(said);
   return {
     input_tokens: prompt - cached - cacheWritten,
@@ -132,12 +132,12 @@ function anthropicUsage(said: Said): object {
   };
 }
 
-function anthropicEnd(said: Said): { readonly stop_reason: string; readonly stop_sequence: string | null } {
+function anthropicEnd(said: ScriptedOutput): { readonly stop_reason: string; readonly stop_sequence: string | null } {
   if (said.stopSequence !== undefined) return { stop_reason: 'stop_sequence', stop_sequence: said.stopSequence };
   return { stop_reason: STOP_REASON[finishOf(said)], stop_sequence: null };
 }
 
-function anthropicMessage(said: Said): object {
+function anthropicMessage(said: ScriptedOutput): object {
   const content = said.pieces.map((piece) => {
     if ('text' in piece) return { type: 'text', text: piece.text };
     if ('call' in piece) return { type: 'tool_use', id: piece.id, name: piece.call, input: parse(piece.arguments) };
@@ -149,7 +149,7 @@ function anthropicMessage(said: Said): object {
   };
 }
 
-function anthropicEvents(said: Said): readonly object[] {
+function anthropicEvents(said: ScriptedOutput): readonly object[] {
   const message = {
     ...{ ...anthropicMessage({ ...said, pieces: [] }), content: [], stop_reason: null, stop_sequence: null },
     usage: { ...anthropicUsage(said), output_tokens: 1 },
@@ -191,7 +191,7 @@ function geminiPart(piece: Piece): object {
   return { text: piece.reasoning, thought: true };
 }
 
-function geminiEvent(said: Said, parts: readonly object[], isLast: boolean): object {
+function geminiEvent(said: ScriptedOutput, parts: readonly object[], isLast: boolean): object {
   const { prompt, completion: written, cached } = usageOf(said);
   return {
     candidates: [
@@ -205,7 +205,7 @@ function geminiEvent(said: Said, parts: readonly object[], isLast: boolean): obj
   };
 }
 
-function geminiEvents(said: Said): readonly object[] {
+function geminiEvents(said: ScriptedOutput): readonly object[] {
   const parts = said.pieces.flatMap((piece): readonly object[] => {
     if ('text' in piece) return bits(piece.text).map((text) => ({ text }));
     if ('reasoning' in piece) return bits(piece.reasoning).map((text) => ({ text, thought: true }));

@@ -18,7 +18,7 @@ for (const stream of [false, true])
   });
 
 it('says an error in its format', async () => {
-  const response = await open.post('/my-plugin', { model: 'nobody/knows', say: 'Hello' });
+  const response = await open.post('/my-plugin', { model: 'missing/knows', say: 'Hello' });
   assert.equal(response.status, 404);
   assert.ok('error' in ((await response.json()) as object));
 });

@@ -1,6 +1,6 @@
 import { definePlugin, isObject, parseJson } from 'tollgate';
 
-/** How often a secret is read anew: where it differs, the gateway reloads its configuration. */
+/** Interval of reading a secret again. If it changed, the gateway reloads its configuration. */
 const AGAIN_MS = 300_000;
 
 /**

@@ -24,7 +24,7 @@ interface Choice {
   readonly range: Range;
 }
 
-interface Place {
+interface TokenRange {
   readonly from: number;
   readonly to: number;
 }
@@ -68,7 +68,7 @@ export function isNamed(condition: Condition, reading: Reading, facts: ReadonlyS
 
 /** True if a condition holds in a text; `facts` are concepts known without being written. */
 export function holds(condition: Condition, reading: Reading, facts: ReadonlySet<string>): boolean {
-  const lists: (readonly Place[])[] = [];
+  const lists: (readonly TokenRange[])[] = [];
   for (const choices of condition.terms) {
     if (choices.some(({ concept, mode }) => mode !== 'refused' && facts.has(concept))) continue;
     const places = choices.flatMap((choice) => placesOf(choice, reading));
@@ -77,7 +77,7 @@ export function holds(condition: Condition, reading: Reading, facts: ReadonlySet
   }
   const longer = lists.flat().filter(({ from, to }) => to > from && to - from < GAP_WORDS);
   // The water of a water tablet is part of the match: it excludes nothing.
-  const isOutside = ({ from, to }: Place) => !longer.some((place) => place.from <= from && to <= place.to);
+  const isOutside = ({ from, to }: TokenRange) => !longer.some((place) => place.from <= from && to <= place.to);
   const barred = condition.excluded.flatMap((choice) => placesOf(choice, reading)).filter(isOutside);
   const barredBefore = condition.excludedBefore.flatMap((choice) => placesOf(choice, reading)).filter(isOutside);
   const isBarred = (low: number, high: number) =>
@@ -86,7 +86,7 @@ export function holds(condition: Condition, reading: Reading, facts: ReadonlySet
   return isNear(lists, isBarred, condition.within);
 }
 
-function placesOf({ concept, mode, range: [low, high] }: Choice, reading: Reading): readonly Place[] {
+function placesOf({ concept, mode, range: [low, high] }: Choice, reading: Reading): readonly TokenRange[] {
   if (mode === 'number') {
     return reading.numbers.filter(({ value }) => value >= low && value <= high).map(({ at }) => ({ from: at, to: at }));
   }
@@ -100,7 +100,7 @@ function fits({ denied, refused, setting }: Sign, mode: 'present' | 'refused' | 
 
 /** True if one position of every list lies within this many words, and nothing excludes it. */
 function isNear(
-  lists: readonly (readonly Place[])[],
+  lists: readonly (readonly TokenRange[])[],
   isBarred: (low: number, high: number) => boolean,
   within: number,
 ): boolean {
@@ -121,7 +121,7 @@ function isNear(
 }
 
 /** Position closest to a range of text; positions are sorted. */
-function nearestTo(places: readonly Place[], low: number, high: number): Place | undefined {
+function nearestTo(places: readonly TokenRange[], low: number, high: number): TokenRange | undefined {
   let start = 0;
   let end = places.length;
   while (start < end) {

@@ -253,7 +253,7 @@ function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
     if (has('inner', index)) deny(index, 'inner', grammar, starting, denials);
     if (has('not', index) || has('no', index) || has('not_after', index)) denyAround(index, grammar, denials);
     if (has('not_after', index) && lookAround(index, grammar, starting, ending, denials)) continue;
-    if (has('not', index)) deny(index, isOwned(index, grammar) ? 'no' : 'not', grammar, starting, denials);
+    if (has('not', index)) deny(index, isListed(index, grammar) ? 'no' : 'not', grammar, starting, denials);
     else if (has('no', index)) deny(index, 'no', grammar, starting, denials);
     if (has('ruled_out', index)) denyBefore(index, REACH, grammar, ending, denials);
     else if (has('denied_after', index)) denyBefore(index, DENIED_WORDS, grammar, ending, denials);
@@ -261,7 +261,7 @@ function findDenials(grammar: Grammar): ReadonlyMap<Sighting, Denial> {
   return denials;
 
   /** "do not have", "no tengo": denies the following words like "no". */
-  function isOwned(index: number, { list }: Grammar): boolean {
+  function isListed(index: number, { list }: Grammar): boolean {
     for (let next = index + 1; next <= index + 2 && next < list.length; next += 1) if (has('have', next)) return true;
     return false;
   }

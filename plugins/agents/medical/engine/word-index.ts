@@ -143,7 +143,7 @@ export class WordIndex {
   readonly #parts: (readonly [text: string, id: number])[] = [];
   readonly #numbers: (readonly [atom: Extract<Atom, { kind: 'number' }>, id: number])[] = [];
   readonly #sounds = new Map<string, number[]>();
-  readonly #spelt = new Map<string, Spelt>();
+  readonly #spellings = new Map<string, Spelt>();
   /** Words by first letter and length, prefixes by first letter. */
   #wordsBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
   #prefixesBy: ReadonlyMap<string, readonly Spelt[]> = new Map();
@@ -168,22 +168,22 @@ export class WordIndex {
     if (atom.kind === 'number') this.#numbers.push([atom, id]);
     else if (atom.kind === 'part') this.#parts.push([atom.text, id]);
     else if (atom.kind === 'suffix') push(this.#suffixes, atom.text, id);
-    else this.#addSpelt(atom.kind, atom.text, id, isExact);
+    else this.#addSpelling(atom.kind, atom.text, id, isExact);
     return id;
   }
 
-  #addSpelt(kind: 'word' | 'prefix', text: string, id: number, isExact: boolean): void {
+  #addSpelling(kind: 'word' | 'prefix', text: string, id: number, isExact: boolean): void {
     const isPrefix = kind === 'prefix';
     push(isPrefix ? this.#prefixes : this.#words, text, id);
     if (isExact) return;
     const sound = soundOf(text, this.#language);
     if (!isPrefix && sound.length >= 3) push(this.#sounds, sound, id);
     const key = `${kind}:${sound}`;
-    const spelt = this.#spelt.get(key);
+    const spelt = this.#spellings.get(key);
     if (spelt) spelt.ids.push(id);
     else {
       const slips = sound.length === 4 && !isPrefix ? 0.5 : slipsAllowed(isPrefix ? sound.length - 2 : sound.length);
-      this.#spelt.set(key, { sound, letters: lettersOf(sound), slips, isPrefix, ids: [id] });
+      this.#spellings.set(key, { sound, letters: lettersOf(sound), slips, isPrefix, ids: [id] });
     }
   }
 
@@ -191,7 +191,7 @@ export class WordIndex {
   finish(): this {
     const words = new Map<string, Spelt[]>();
     const prefixes = new Map<string, Spelt[]>();
-    for (const spelt of this.#spelt.values()) {
+    for (const spelt of this.#spellings.values()) {
       if (spelt.slips === 0) continue;
       if (spelt.isPrefix) push(prefixes, spelt.sound.slice(0, 1), spelt);
       else push(words, `${spelt.sound[0]}${spelt.sound.length}`, spelt);

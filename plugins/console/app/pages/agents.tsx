@@ -101,7 +101,8 @@ function useRun() {
         ...(context.trim() !== '' && { context }),
         ...(model.trim() !== '' && { model: model.trim() }),
         // Test runs neither use nor store memory.
-        ...{ session: null, stream: true },
+        session: null,
+        stream: true,
       };
       await readRun(body, signal, began, put);
     } catch (error) {
@@ -163,7 +164,7 @@ function Members({ team }: { team: AgentTeam }) {
         label="The team"
         rows={team.agents}
         keyOf={({ name }) => name}
-        empty="Nobody: a writer answers alone."
+        empty="No specialists: the writer responds alone."
         columns={[
           { name: 'Agent', cell: ({ name }) => <b>{name}</b> },
           { name: 'For', cell: ({ when }) => <span class="wrap">{when}</span> },
@@ -192,7 +193,7 @@ function Timeline({ run }: { run: Run }) {
         label="Steps of the team"
         rows={run.steps.map((step, place) => ({ ...step, place }))}
         keyOf={({ place }) => String(place)}
-        empty={run.isOver ? 'Nobody began to work.' : 'Steps are shown once the first agent is done.'}
+        empty={run.isOver ? 'No agent started.' : 'Steps are shown once the first agent is done.'}
         columns={[
           {
             name: 'Agent',

@@ -84,7 +84,7 @@ function columnsOf(work: (work: Work) => void): readonly Column<Budget>[] {
       isNumber: true,
       cell: ({ left_usd }) => usd(left_usd),
     },
-    { name: 'Begins anew', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
+    { name: 'Resets', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
     {
       name: 'Raised',
       isExtra: true,
@@ -155,9 +155,13 @@ function BudgetForm({
     );
     const body = {
       // Fields that this form does not show are preserved.
-      ...{ ...Object.fromEntries(others), ...(soft_usd !== undefined && { soft_usd }) },
-      ...{ ...(timezone !== undefined && { timezone }), ...(starts_on !== undefined && { starts_on }) },
-      ...{ amount_usd: amount.trim(), every, ...(kind !== 'all' && { [kind]: of.trim() }) },
+      ...Object.fromEntries(others),
+      ...(soft_usd !== undefined && { soft_usd }),
+      ...(timezone !== undefined && { timezone }),
+      ...(starts_on !== undefined && { starts_on }),
+      amount_usd: amount.trim(),
+      every,
+      ...(kind !== 'all' && { [kind]: of.trim() }),
     };
     change('PUT', path, body, known?.etag).then(onClose, setError);
   };
@@ -221,7 +225,7 @@ function Raise({ budget, onClose }: { budget: Budget; onClose: () => void }) {
     <Dialog title={`Raise ${budget.name}`} onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          {usd(budget.left_usd)} of {usd(budget.amount_usd)} are left. More is given until the budget begins anew
+          {usd(budget.left_usd)} of {usd(budget.amount_usd)} are left. The raise ends when the budget resets
           {budget.resets_at && (
             <>
               : <Time at={budget.resets_at} />

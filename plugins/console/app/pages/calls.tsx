@@ -62,7 +62,9 @@ export function Calls() {
         )}
       </search>
       <Problem error={live.error} />
-      {live.isCut && <p role="status">More calls came than were told. Load the page anew to see them all.</p>}
+      {live.isCut && (
+        <p role="status">Some calls are not shown: there were too many. Reload the page to see all of them.</p>
+      )}
       {(!live.isLoading || live.calls.length > 0) && (
         <Table
           label="Calls"

@@ -62,9 +62,9 @@ export function Home() {
           {may('usage:read') && <Costs today={today} budgets={budgets} />}
           {may('calls:read') && (
             <>
-              <Fails title="What failed" outcome="error" calls={errors} onNew={reload} empty="No call has failed." />
+              <Fails title="Recent errors" outcome="error" calls={errors} onNew={reload} empty="No call has failed." />
               <Fails
-                title="What was refused"
+                title="Rejected requests"
                 outcome="refused"
                 calls={refusals}
                 onNew={reload}
@@ -112,11 +112,9 @@ function Works({ targets, hasProblems }: { targets: Loaded<Page<Target>>; hasPro
   const note =
     rows.length === 0 || (broken === 0 && hasProblems)
       ? undefined
-      : broken === 0
-        ? `All ${rows.length} targets work`
-        : `${broken} of ${rows.length} targets do not work`;
+      : `${rows.length - broken} of ${rows.length} healthy`;
   return (
-    <Panel title="Does it work?" note={note} actions={<a href={linkTo('targets')}>All targets</a>}>
+    <Panel title="Targets" note={note} actions={<a href={linkTo('targets')}>All targets</a>}>
       <Problem error={targets.error} retry={targets.reload} />
       <Spinner of={targets} />
       {targets.data && (
@@ -126,20 +124,20 @@ function Works({ targets, hasProblems }: { targets: Loaded<Page<Target>>; hasPro
               <TargetState target={target} /> <b>{target.target}</b>
               {target.state !== 'closed' && (
                 <p>
-                  {target.last_error?.message ?? target.cause}
+                  {target.last_error?.message ?? target.last_error?.class ?? target.cause}
                   {target.state === 'open' && target.open_until && (
-                    <span class="muted">, tried again {until(target.open_until)}</span>
+                    <span class="muted">; next retry {until(target.open_until)}</span>
                   )}
                 </p>
               )}
               {target.state === 'closed' && target.error_ratio > 0 && (
-                <span class="muted"> {percent(target.error_ratio)} of its latest attempts failed</span>
+                <span class="muted"> {percent(target.error_ratio)} of its recent attempts failed</span>
               )}
             </li>
           ))}
           {rows.length > 12 && <li class="muted">and {rows.length - 12} more</li>}
           {rows.length === 0 && (
-            <li class="muted">No target was tried since the gateway started, and the configuration names none.</li>
+            <li class="muted">No target has been tried since the start, and none is configured.</li>
           )}
         </ul>
       )}
@@ -151,7 +149,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
   const totals = today.data?.totals;
   return (
     <Panel
-      title="What does it cost today?"
+      title="Spend today"
       note={today.data && `since midnight ${today.data.tz}`}
       actions={<a href={linkTo('usage')}>Usage</a>}
     >
@@ -178,7 +176,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
         ))}
         {budgets.data?.data.length === 0 && (
           <li class="muted">
-            No budget is set over several keys. <a href={linkTo('budgets')}>Set one</a>, so that no bill is a surprise.
+            No budget is shared by several keys. <a href={linkTo('budgets')}>Create one</a> to limit spending.
           </li>
         )}
       </ul>
@@ -202,7 +200,7 @@ function NearLine({
         </span>
         <span>
           {usd(spent_usd)} of {usd(amount_usd)}
-          {resets_at && <span class="muted">, anew {until(resets_at)}</span>}
+          {resets_at && <span class="muted">, resets {until(resets_at)}</span>}
         </span>
       </div>
       <Bar share={used} tone={tone} label={`${budget}: ${percent(used)} spent, ${usd(left_usd)} left`} />
@@ -237,7 +235,7 @@ function Fails({ title, outcome, calls, onNew, empty }: Failing) {
   };
   useFeed({ outcome }, true, look, calls.reload);
   return (
-    <Panel title={title} actions={<a href={linkTo('calls', { outcome })}>All of them</a>}>
+    <Panel title={title} actions={<a href={linkTo('calls', { outcome })}>View all</a>}>
       <Problem error={calls.error} retry={calls.reload} />
       <Spinner of={calls} />
       <ul class="lines">
@@ -255,7 +253,7 @@ function Fails({ title, outcome, calls, onNew, empty }: Failing) {
         ))}
         {calls.data?.data.length === 0 && (
           <li class="muted">
-            {calls.data.has_more ? 'None of the latest calls. “All of them” looks further back.' : empty}
+            {calls.data.has_more ? 'None of the latest calls. “View all” shows older ones.' : empty}
           </li>
         )}
       </ul>

@@ -20,10 +20,7 @@ export function Keys() {
   };
   return (
     <>
-      <PageHead
-        title="Keys and people"
-        note="Programs call the gateway with a key. What it may do and spend stands with it."
-      >
+      <PageHead title="API keys" note="Programs call the gateway with a key. What it may do and spend stands with it.">
         {may('keys:write') && (
           <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
             New key

@@ -136,7 +136,7 @@ function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draf
       <Texts draft={draft} set={set} />
       <div class="pair">
         <Images draft={draft} set={set} />
-        <Field label="Tools, as JSON" hint="What the model may call. Its calls are shown, and run by nobody.">
+        <Field label="Tools, as JSON" hint="Tools that the model may call. Their calls are shown, but not run.">
           <textarea
             class="short"
             placeholder={'[{ "name": "get_weather", "parameters": { … } }]'}
@@ -353,7 +353,9 @@ function draftOf({ bodies, model, requested, provider }: OneCall): Partial<Draft
   const system = typeof fields['system'] === 'string' ? fields['system'] : textOf('system');
   return {
     models: [requested ?? `${provider}/${model}`],
-    ...{ system, prompt: textOf('user'), images: [] },
+    system,
+    prompt: textOf('user'),
+    images: [],
     tools: Array.isArray(fields['tools']) ? JSON.stringify(fields['tools'], null, 2) : '',
   };
 }

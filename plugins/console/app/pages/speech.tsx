@@ -66,7 +66,8 @@ function bodyOf({ model, voice, format, speed, text }: Draft): object {
   return {
     text,
     split: true,
-    ...{ model, format },
+    model,
+    format,
     ...(voice.trim() !== '' && { voice: voice.trim() }),
     ...(speed.trim() !== '' && { speed: Number(speed) }),
   };

@@ -60,7 +60,7 @@ export function Targets() {
     <>
       <PageHead
         title="Targets"
-        note="Those of the configuration, and others that were tried. One that fails is left alone for a while, then tried again by itself: a reset does it at once. A drained one gets no new calls."
+        note="Targets of the configuration, and others that were tried. An unhealthy target is skipped for a while, then retried; a reset retries it at once. A drained target gets no new calls."
       >
         <Button onClick={reload}>Refresh</Button>
       </PageHead>
@@ -109,7 +109,7 @@ function StateAndCause({ target }: { target: Target }) {
   return (
     <div class="wrap">
       <TargetState target={target} /> {cause && <span>{CAUSES[cause] ?? cause}</span>}
-      {state === 'open' && open_until && <span class="muted">, tried again {until(open_until)}</span>}
+      {state === 'open' && open_until && <span class="muted">; next retry {until(open_until)}</span>}
     </div>
   );
 }
@@ -173,7 +173,7 @@ function startOf(hour: string): string {
 function Nodes() {
   const nodes = useLoad('nodes', () => get<Page<GatewayNode>>('/nodes'));
   return (
-    <Panel title="Who serves" note="the processes of all gateways on this store">
+    <Panel title="Gateway processes" note="all gateways on this store">
       <Problem error={nodes.error} retry={nodes.reload} />
       <Spinner of={nodes} />
       {nodes.data && (
@@ -181,7 +181,7 @@ function Nodes() {
           label="Processes"
           rows={nodes.data.data}
           keyOf={({ id }) => id}
-          empty="No process has told the store of itself yet."
+          empty="No process is registered in the store yet."
           columns={[
             {
               name: 'Process',
@@ -195,7 +195,7 @@ function Nodes() {
             { name: 'Since', cell: ({ started_at }) => <Time at={started_at} /> },
             { name: 'Configurations', isNumber: true, isExtra: true, cell: ({ generation }) => count(generation) },
             {
-              name: 'Targets left alone',
+              name: 'Unhealthy targets',
               isNumber: true,
               cell: ({ targets }) => count(targets['open'] ?? 0),
             },

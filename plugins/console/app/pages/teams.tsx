@@ -198,7 +198,7 @@ function TeamBudgets({ tag }: { tag: string }) {
           <li key={budget.name}>
             <BudgetLine budget={budget} />
             <div class="spread">
-              <span class="muted">{budget.resets_at && `begins anew ${until(budget.resets_at)}`}</span>
+              <span class="muted">{budget.resets_at && `resets ${until(budget.resets_at)}`}</span>
               {isOwn &&
                 budget.name.startsWith(`${tag}~`) &&
                 (sure === budget.name ? (

@@ -186,12 +186,16 @@ const LATENCY_COLUMNS: readonly Column<UsageRow>[] = [
   { name: 'p95', isNumber: true, cell: ({ latency }) => milliseconds(latency?.duration_p95_ms) },
   {
     name: 'First byte p50',
-    ...{ isNumber: true, isExtra: true, isWide: true },
+    isNumber: true,
+    isExtra: true,
+    isWide: true,
     cell: ({ latency }) => milliseconds(latency?.first_byte_p50_ms),
   },
   {
     name: 'First byte p95',
-    ...{ isNumber: true, isExtra: true, isWide: true },
+    isNumber: true,
+    isExtra: true,
+    isWide: true,
     cell: ({ latency }) => milliseconds(latency?.first_byte_p95_ms),
   },
 ];

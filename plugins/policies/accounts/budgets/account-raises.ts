@@ -55,7 +55,10 @@ export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 
       const others = all.filter((each) => each.account !== account || each.budget !== budget);
       if (raises.length === 0) return others;
       if (others.length < MAX_RAISED) return [...others, { account, budget, raises }];
-      throw new GatewayError('conflict', `${MAX_RAISED} budgets of accounts are raised, the most at once; end some.`);
+      throw new GatewayError(
+        'conflict',
+        `The maximum of ${MAX_RAISED} raised account budgets is reached. End some raises first.`,
+      );
     });
     const after = { account, budget, raises: raisesOf(changed.value, account, budget) };
     const before = { account, budget, raises: raisesOf(running(changed.before ?? []), account, budget) };
@@ -80,7 +83,7 @@ export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 
       if (api.settings.billing === 'off')
         throw new GatewayError(
           'feature_disabled',
-          'Budgets are not counted with "billing: off"; write billing: track.',
+          'Budgets are disabled by "billing: off". Set "billing: track" to count them.',
         );
       const plans = [...(await readPlans()).values()];
       assertOfPlan(budget, [
@@ -93,7 +96,7 @@ export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 
       checkAccountId(account);
       return await change({ actor, action: 'account.end_raises', account, budget }, (raises) => {
         if (raises.length > 0) return [];
-        throw new GatewayError('not_found', `No raise of the budget "${shorten(budget)}" runs for this account.`);
+        throw new GatewayError('not_found', `This account has no active raise of the budget "${shorten(budget)}".`);
       });
     },
     onChange: (listener) => records.onChange(() => listener()),
@@ -110,7 +113,8 @@ interface Change {
 /** Formats a raise for operators, with amounts as decimal strings. */
 export function showRaise({ account, budget, raises }: AccountRaise) {
   return {
-    ...{ account, budget },
+    account,
+    budget,
     raised_usd: formatUsd(raises.reduce((sum, { amount }) => sum + amount, 0)),
     raises: raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) })),
   };
@@ -142,7 +146,7 @@ function shorten(name: string): string {
 }
 
 const PATH = '/api/core/admin/accounts/:id/raises';
-const BUDGET = { type: 'string', minLength: 1, maxLength: 63, description: 'A budget of the account’s plan.' } as const;
+const BUDGET = { type: 'string', minLength: 1, maxLength: 63, description: 'Budget of the account’s plan.' } as const;
 
 const RAISE_BODY = {
   type: 'object',
@@ -164,23 +168,23 @@ const RAISED = {
   required: ['account', 'budget', 'raised_usd', 'raises'],
   properties: {
     ...{ account: TEXT, budget: TEXT },
-    raised_usd: { type: 'string', description: 'What its raises add at the moment, US dollars as a decimal string.' },
+    raised_usd: { type: 'string', description: 'Sum of the active raises, US dollars as a decimal string.' },
     raises: RAISES_SHOWN,
   },
 } as const;
 
 /** Routes of `/api/core/admin/accounts/{id}/raises`: temporary raises of one account for budgets of its plan. */
 export function accountRaiseRoutes(raises: AccountRaises): readonly Route[] {
-  const responses = { 200: { description: 'The raises of this budget since.', schema: RAISED } };
+  const responses = { 200: { description: 'Active raises of this budget.', schema: RAISED } };
   const list: Route = {
     ...{
       ...FOR_OPERATORS,
       scope: 'budgets:read',
       method: 'GET',
       path: PATH,
-      summary: 'List the raises of an account that run',
+      summary: 'List the active raises of an account',
     },
-    responses: { 200: { description: 'All of them, by budget.', schema: listOf(RAISED) } },
+    responses: { 200: { description: 'Active raises by budget.', schema: listOf(RAISED) } },
     handler: async (ctx) => sendList(ctx, (await raises.list(idOf(ctx))).map(showRaise), undefined),
   };
   const raise: Route = {
@@ -189,9 +193,9 @@ export function accountRaiseRoutes(raises: AccountRaises): readonly Route[] {
       scope: 'budgets:write',
       method: 'POST',
       path: PATH,
-      summary: 'Raise a budget of an account’s plan for a while',
+      summary: 'Temporarily raise a budget of an account’s plan',
     },
-    description: 'For this account alone. Until its end it adds to the amount of each period.',
+    description: 'Applies to this account only. Until it ends, the raise adds to the amount of each period.',
     body: RAISE_BODY,
     responses,
     async handler(ctx) {

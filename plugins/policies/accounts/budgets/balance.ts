@@ -1,5 +1,5 @@
 import type { Ledger, Principal } from '../../../../contract/index.ts';
-import { keyBudgetId, userBudgetId } from '../../kit/index.ts';
+import type { TotalBudget } from './budget-table.ts';
 import type { BudgetClock, CountedBudget } from './budget-window.ts';
 import type { BudgetBook } from './find-budgets.ts';
 import { isOfAccount, type ListPlanBudgets } from './plan-budgets.ts';
@@ -10,8 +10,9 @@ export type ReadBudgets = (principal: Principal) => Promise<readonly Record<stri
 
 export function createReadBudgets(ledger: Pick<Ledger, 'budgets'>, book: BudgetBook, now: BudgetClock): ReadBudgets {
   return async (principal) => {
-    const windows = await book.find({ principal, tags: principal.tags ?? [] }, now());
-    const counted = [...totalsOf(principal), ...windows];
+    const { totals, windows } = await book.find({ principal, tags: principal.tags ?? [] }, now());
+    const limited = totals.filter(({ limit }) => limit !== Number.POSITIVE_INFINITY);
+    const counted = [...limited.map(showTotal), ...windows];
     const states = await readStates(ledger, counted);
     return counted.map((budget, at) => showToCaller(budget, states[at]));
   };
@@ -32,7 +33,7 @@ export function createReadAccountBudgets(
   return async (account) => {
     const at = now();
     const principal = { credential: 'key', userId: account, account } as const;
-    const shared = (await book.find({ principal, tags: [] }, at)).filter(
+    const shared = (await book.find({ principal, tags: [] }, at)).windows.filter(
       (budget) => budget.scope !== 'all' && !isOfAccount(budget),
     );
     const ofPlans = await listPlanBudgets(account, at);
@@ -47,16 +48,9 @@ export function createReadAccountBudgets(
   };
 }
 
-/** Total budgets: `budget_usd` of a key, and that of a token for its user. They have no window. */
-function totalsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly CountedBudget[] {
-  const totals: CountedBudget[] = [];
-  if (userLimits?.budget !== undefined) totals.push(totalOf('user', userBudgetId(userId), userLimits.budget));
-  if (budget !== undefined && limitsId !== undefined) totals.push(totalOf('key', keyBudgetId(limitsId), budget));
-  return totals;
-}
-
-function totalOf(scope: 'user' | 'key', id: string, limit: number): CountedBudget {
+/** Describes a total as a budget without a window. */
+function showTotal({ whose, id, limit }: TotalBudget): CountedBudget {
   const rule = { name: 'budget_usd', amount: limit, every: 'total', timezone: 'UTC' } as const;
   const window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY };
-  return { rule, scope, id, window, limit, raised: 0, hold: { id, limit } };
+  return { rule, scope: whose, id, window, limit, raised: 0, hold: { id, limit } };
 }

@@ -34,6 +34,8 @@ export interface CountedBudget {
   /** Nano-dollars that raises add now. */
   readonly raised: number;
   readonly hold: BudgetHold;
+  /** Creation time of a budget that was created inside this window; undefined for others. */
+  readonly since?: number | undefined;
 }
 
 /** Returns a budget in its current window, computed once per window. */
@@ -50,12 +52,25 @@ interface CounterParts {
   readonly owner?: BudgetOwner;
   readonly raises?: readonly Raise[];
   readonly aliases?: Aliases;
+  /** Unix milliseconds at which the budget was created, if known. */
+  readonly since?: number | undefined;
 }
+
+/** Tolerated difference of clocks. A budget that began with its window has nothing to add. */
+const CLOCKS_MS = 60_000;
 
 /** Targets of aliases, as `provider/model`. */
 export type Aliases = ReadonlyMap<string, readonly string[]>;
 
-export function createCounter({ prefix, rule, scope, owner, raises = [], aliases }: CounterParts): BudgetCounter {
+export function createCounter({
+  prefix,
+  rule,
+  scope,
+  owner,
+  raises = [],
+  aliases,
+  since = 0,
+}: CounterParts): BudgetCounter {
   const { model } = rule;
   const models = model === undefined ? {} : { models: [model, ...(aliases?.get(model) ?? [])] };
   let known: CountedBudget | undefined;
@@ -81,11 +96,17 @@ export function createCounter({ prefix, rule, scope, owner, raises = [], aliases
       limit,
       raised,
       hold: Object.freeze(hold),
+      since: since > 0 && since > window.start - CLOCKS_MS ? since : undefined,
     });
     from = now;
     to = Math.min(end, ...active.map(({ until }) => until));
     return known;
   };
+}
+
+/** Removes the prefix `tg_` that key lists show. */
+export function keyIdOf(key: string): string {
+  return key.startsWith('tg_') ? key.slice(3) : key;
 }
 
 /** Returns the narrowest scope that a rule names. */
@@ -141,7 +162,7 @@ export function refusalOf(budget: CountedBudget, { used, amount, affordable }: O
   return new GatewayError(
     'insufficient_balance',
     `The budget "${rule.name}" of ${formatUsd(limit)} USD ${PER[rule.every]} does not cover the call: ${formatUsd(left)} USD are left, and the call may cost ${formatUsd(amount)} USD. ${
-      resets === null ? 'It does not begin anew.' : `It begins anew at ${resets}.`
+      resets === null ? 'It does not reset.' : `It resets at ${resets}.`
     } ${lessOf(affordable).replace(/^./, (letter) => letter.toUpperCase())}${resets === null ? '' : ', or wait'}.`,
     { headers, refusedBy: `budget "${rule.name}"` },
   );

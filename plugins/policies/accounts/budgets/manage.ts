@@ -22,8 +22,8 @@ import {
 } from '../../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
+import { SHARED } from './budget-table.ts';
 import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './budget-window.ts';
-import { SHARED } from './find-budgets.ts';
 import { checkModel } from './model-check.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { type BudgetRecord, type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from './records.ts';
@@ -70,7 +70,7 @@ export function registerBudgets(api: PluginApi, { records, raises, view, readRul
     command: {
       name: 'budgets',
       summary: 'List, create, delete and raise budgets',
-      id: { name: '<name>', summary: 'a budget of "budgets list"' },
+      id: { name: '<name>', summary: 'budget name, as in "budgets list"' },
     },
     async find(name) {
       const value = (await records.read()).budgets.find((budget) => budget.name === name);
@@ -83,7 +83,7 @@ export function registerBudgets(api: PluginApi, { records, raises, view, readRul
   resource(api, table, (make) => [
     make.list({
       http: {
-        summary: 'List budgets by name, with what is spent of each',
+        summary: 'List budgets by name, with spent and remaining amounts',
         response: 'Those of the configuration and of the store.',
         schema: OPERATOR_BUDGET,
       },
@@ -93,7 +93,7 @@ export function registerBudgets(api: PluginApi, { records, raises, view, readRul
         return { rows: await view(page), next: rest.length > limit ? page.at(-1)?.name : undefined };
       },
       cli: {
-        summary: 'List the budgets that calls share, with what is spent of each',
+        summary: 'List shared budgets, with spent and remaining amounts',
         columns: COLUMNS,
         empty: 'There are no budgets.',
       },
@@ -118,8 +118,8 @@ function ownActions(
     make.change({
       word: 'put',
       http: {
-        ...{ method: 'PUT', summary: 'Put a budget', body: PUT_BODY },
-        description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+        ...{ method: 'PUT', summary: 'Create or replace a budget', body: PUT_BODY },
+        description: 'Replaces all fields. A budget of the configuration file returns 409 `conflict`.',
       },
       async apply({ id: name, body, expected }) {
         assertName(name);
@@ -130,9 +130,9 @@ function ownActions(
         });
       },
       cli: {
-        summary: 'Make or replace a budget that the store owns; gateways that run count it within five seconds',
-        id: 'what it is called; what is spent is counted under it',
-        args: [{ name: '<amount>', summary: 'US dollars a period, such as 20.00' }],
+        summary: 'Create or replace a budget; takes effect within 5 seconds',
+        id: 'budget name; the spent amount is counted under it',
+        args: [{ name: '<amount>', summary: 'US dollars per period, such as 20.00' }],
         options: PUT_OPTIONS,
         read: readPut,
         text: ({ every }, { args: [name, amount] }) =>
@@ -141,7 +141,7 @@ function ownActions(
     }),
     make.change({
       word: 'remove',
-      http: { method: 'DELETE', summary: 'Remove a budget', response: 'The budget that was removed.' },
+      http: { method: 'DELETE', summary: 'Delete a budget', response: 'The deleted budget.' },
       async apply({ id, expected }) {
         await refuseOfTeam(api, id);
         return change(id, expected, (before) => {
@@ -150,7 +150,7 @@ function ownActions(
         });
       },
       cli: {
-        summary: 'Remove a budget that the store owns',
+        summary: 'Delete a budget; those of the configuration file cannot be deleted',
         text: (_budget, { args: [name] }) => `the budget ${name} is removed`,
       },
     }),
@@ -162,8 +162,9 @@ function raiseActions(make: Make, ofAccounts: AccountRaises, { changeRaises }: C
   const raise = make.change({
     word: 'raise',
     http: {
-      ...{ at: '/raises', summary: 'Raise a budget for a while', body: RAISE_BODY },
-      description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
+      ...{ at: '/raises', summary: 'Temporarily raise a budget', body: RAISE_BODY },
+      description:
+        'Budgets of the configuration file can be raised, too. Until it ends, the raise adds to the amount of each period.',
     },
     apply({ id, body, expected }) {
       const added = readRaise(body, Date.now());
@@ -266,13 +267,16 @@ function assertOwn(budget: NamedBudget | undefined): void {
   if (budget?.owner !== 'file') return;
   throw new GatewayError(
     'conflict',
-    `The configuration of this gateway owns the budget "${budget.name}": change it there, under "budgets". Raises are allowed here.`,
+    `The budget "${budget.name}" is in the configuration file. Change it there, under "budgets". Raises are allowed here.`,
   );
 }
 
 function assertCounted({ settings }: Pick<PluginApi, 'settings'>): void {
   if (settings.billing !== 'off') return;
-  throw new GatewayError('feature_disabled', 'Budgets are not counted with "billing: off"; write billing: track.');
+  throw new GatewayError(
+    'feature_disabled',
+    'Budgets are disabled by "billing: off". Set "billing: track" to count them.',
+  );
 }
 
 /** Throws for an invalid budget name from operators and team owners. */
@@ -280,7 +284,7 @@ export function assertName(name: string): void {
   if (NAME.test(name)) return;
   throw new GatewayError(
     'invalid_request',
-    'The name of a budget is up to 63 letters, digits, dots, dashes and underscores, and begins with a letter or digit.',
+    'A budget name has 1 to 63 letters, digits, dots, dashes and underscores, and begins with a letter or digit.',
     { param: 'name' },
   );
 }
@@ -310,7 +314,7 @@ async function refuseOfTeam({ books: { records } }: Pick<PluginApi, 'books'>, na
   if (!teamOf(value, name)?.team.budget) return;
   throw new GatewayError(
     'conflict',
-    `This budget is what the team "${name}" may spend: change it with "tollgate accounts teams put", or remove the team first.`,
+    `This budget belongs to the team "${name}". Change it with "tollgate accounts teams set", or delete the team first.`,
   );
 }
 
@@ -334,21 +338,21 @@ const FILTERS = ['user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
 
 const PUT_OPTIONS = [
   { flags: '--every <period>', summary: 'total, hour, day, week or month', required: true },
-  { flags: '--timezone <zone>', summary: 'whose clock begins a period, such as Europe/Berlin; UTC unless given' },
-  { flags: '--starts-on <day>', summary: 'of a week a weekday, of a month 1 to 28' },
-  { flags: '--soft <amount>', summary: 'US dollars from which on it is warned of' },
-  { flags: '--user <id>', summary: 'counts calls of this user alone' },
-  { flags: '--key <id>', summary: 'counts calls of this API key alone, and of those that replace it' },
-  { flags: '--tag <name=value>', summary: 'counts calls with this tag alone' },
-  { flags: '--plan <name>', summary: 'counts calls of users with this plan alone' },
-  { flags: '--provider <name>', summary: 'counts calls at this provider alone' },
-  { flags: '--model <id>', summary: 'counts this model alone; gpt-6* is all that begin so' },
+  { flags: '--timezone <zone>', summary: 'time zone of the period, such as Europe/Berlin (default: UTC)' },
+  { flags: '--starts-on <day>', summary: 'first day of the period: a weekday for week, 1 to 28 for month' },
+  { flags: '--soft <amount>', summary: 'soft limit in US dollars; sends a warning' },
+  { flags: '--user <id>', summary: 'count only calls of this user' },
+  { flags: '--key <id>', summary: 'count only calls of this API key and of keys rotated from it' },
+  { flags: '--tag <name=value>', summary: 'count only calls with this tag' },
+  { flags: '--plan <name>', summary: 'count only calls of users with this plan' },
+  { flags: '--provider <name>', summary: 'count only calls to this provider' },
+  { flags: '--model <id>', summary: 'count only calls to this model; gpt-6* is a prefix' },
 ];
 
 function readPut({ args: [, amount = ''], options }: CommandInput): Omit<BudgetValues, 'name'> {
   const every = options['every'];
   if (!isPeriod(every))
-    throw new GatewayError('invalid_request', '--every is total, hour, day, week or month.', { param: 'every' });
+    throw new GatewayError('invalid_request', '--every must be total, hour, day, week or month.', { param: 'every' });
   const [starts, soft] = [textOf(options, 'startsOn'), textOf(options, 'soft')];
   const filters = FILTERS.flatMap((field) => {
     const text = textOf(options, field);
@@ -378,15 +382,15 @@ function raiseCommand(
 ): Subcommand {
   return {
     name: 'raise',
-    summary: 'Raise a budget for a while, also one of the configuration or of one account; or end its raises',
+    summary: 'Temporarily raise a budget, or end its raises',
     args: [
-      { name: '<name>', summary: 'a budget of "budgets list"; with --account, one of its plan' },
-      { name: '[amount]', summary: 'US dollars beside its own' },
+      { name: '<name>', summary: 'budget name, as in "budgets list"; with --account, a budget of its plan' },
+      { name: '[amount]', summary: 'additional US dollars' },
     ],
     options: [
-      { flags: '--until <time>', summary: 'when it ends: a date-time with a zone, or how long it lasts, such as 2d' },
-      { flags: '--account <id>', summary: 'for this account alone, such as u_42: a budget of its plan' },
-      { flags: '--end', summary: 'ends all raises of the budget instead' },
+      { flags: '--until <time>', summary: 'end: a date-time with a zone, or a duration such as 2d' },
+      { flags: '--account <id>', summary: 'raise a budget of this account’s plan, such as u_42' },
+      { flags: '--end', summary: 'end all raises of the budget instead' },
     ],
     async run({ args: [name = '', amount], options, io, actor }) {
       const account = textOf(options, 'account');
@@ -419,7 +423,9 @@ function readValues(amount: string | undefined, until: unknown): RaiseValues {
 function readEnd(text: string): string {
   try {
     return isoSeconds(Math.ceil((Date.now() + parseDuration(text)) / 1000) * 1000);
-  } catch {
+  } catch (error) {
+    if (error instanceof TypeError && /^[\d.]+$/.test(text.trim()))
+      throw new GatewayError('invalid_request', `--until ${error.message}.`, { param: 'until' });
     return text;
   }
 }

@@ -11,7 +11,7 @@ export function checkModel(
   return {
     path: '/model',
     message: `names a model that ${provider === undefined ? 'no provider lists' : `"${provider}" does not list`}`,
-    hint: `${near === '' ? '' : `Did you mean ${near}? `}Write an alias, "provider/model", a model of a provider's list, or what some begin with and a *.`,
+    hint: `${near === '' ? '' : `Did you mean ${near}? `}Write an alias, "provider/model", a listed model, or a prefix with *.`,
   };
 }
 

@@ -1,8 +1,8 @@
 import { formatUsd, type Ledger } from '../../../../contract/index.ts';
 import { printable } from '../../kit/printable.ts';
 import { type Action, listAction } from '../../kit/resource.ts';
+import { SHARED } from './budget-table.ts';
 import { type BudgetClock, type CountedBudget, createCounter, resetsAt, scopeOf } from './budget-window.ts';
-import { SHARED } from './find-budgets.ts';
 import type { ListPlanBudgets } from './plan-budgets.ts';
 import type { BudgetRecords } from './records.ts';
 import { readStates } from './view.ts';
@@ -18,16 +18,19 @@ const ROW = {
   required: ['budget', 'of', 'whose', 'used', 'amount_usd', 'spent_usd', 'left_usd', 'resets_at'],
   properties: {
     budget: TEXT,
-    of: { enum: ['all', 'user', 'key', 'tag', 'plan', 'account'], description: '`account`: by a plan.' },
-    whose: { ...TEXT, description: 'The user, key, tag, plan or account; `all`.' },
-    plan: { ...TEXT, description: 'Of an account: the plan of the account, or of its keys and tokens.' },
-    used: { type: 'number', description: 'The share that is spent or held; over 1 where it was overspent.' },
-    amount_usd: { ...MONEY, description: 'What may be spent, raises included.' },
+    of: {
+      enum: ['all', 'user', 'key', 'tag', 'plan', 'account'],
+      description: '`account`: of an account by its plan.',
+    },
+    whose: { ...TEXT, description: 'User, key, tag, plan or account, or `all`.' },
+    plan: { ...TEXT, description: 'For an account: its plan, or the plan of its keys and tokens.' },
+    used: { type: 'number', description: 'Spent and held share; over 1 if overspent.' },
+    amount_usd: { ...MONEY, description: 'Limit, raises included.' },
     spent_usd: MONEY,
     left_usd: MONEY,
     resets_at: {
       type: ['string', 'null'],
-      description: 'When it begins anew, ISO 8601; null for one that never does.',
+      description: 'Time of the next reset, ISO 8601; null if it never resets.',
     },
   },
 } as const;
@@ -45,8 +48,8 @@ export function nearAction(parts: Parts): Action {
     { path: '/api/core/admin/near-budgets', scope: 'budgets:read' },
     {
       http: {
-        summary: 'List the budgets that are nearest to their end',
-        description: `The ${MAX_ROWS} of which the largest share is spent or held, of those that calls share and of the plans of up to ${MAX_ACCOUNTS} accounts, their keys and tokens. Budgets of a key itself are with the keys.`,
+        summary: 'List the budgets with the largest used share',
+        description: `At most ${MAX_ROWS} shared budgets and plan budgets of up to ${MAX_ACCOUNTS} accounts, their keys and tokens. The routes of keys show the budgets of a key itself.`,
         response: 'The nearest first; with `has_more` where there are more, or more accounts.',
         schema: ROW,
         isWhole: true,

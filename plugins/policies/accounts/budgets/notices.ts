@@ -28,7 +28,7 @@ export interface Notice {
 
 export interface Notices {
   /** Returns if this process has sent the notice already in the budget's current window. */
-  isTold(kind: NoticeKind, budget: CountedBudget): boolean;
+  isSent(kind: NoticeKind, budget: CountedBudget): boolean;
   /** Sends the notice, once per window over all processes of the store. Never rejects. */
   tell(kind: NoticeKind, budget: CountedBudget, used: number): Promise<void>;
 }
@@ -41,7 +41,7 @@ interface NoticesParts {
 }
 
 /** Set of sent notices, to detect the first sender. Members are `<hash of the budget>@<window>#<kind>`. */
-const TOLD = 'budget-notices';
+const SENT = 'budget-notices';
 /** Number of past windows whose notices are remembered. The next notice removes older ones. */
 const KEPT_WINDOWS = 2;
 
@@ -51,13 +51,13 @@ const MESSAGES: Readonly<Record<NoticeKind, string>> = Object.freeze({
 });
 
 export function createNotices({ sets, log, send }: NoticesParts): Notices {
-  const told = new LRUCache<string, true>(maxEntries(20_000));
+  const sent = new LRUCache<string, true>(maxEntries(20_000));
 
   const tellOnce = async (kind: NoticeKind, budget: CountedBudget, used: number): Promise<void> => {
     const { hash, member } = memberOf(kind, budget);
-    if (told.has(member)) return;
-    told.set(member, true);
-    if ((await sets.add(TOLD, member)) !== 'added') return;
+    if (sent.has(member)) return;
+    sent.set(member, true);
+    if ((await sets.add(SENT, member)) !== 'added') return;
     const notice = noticeOf(kind, budget, used);
     const { type: _type, of, ...fields } = notice;
     log.warn({ ...fields, scope: of }, MESSAGES[kind]);
@@ -67,22 +67,22 @@ export function createNotices({ sets, log, send }: NoticesParts): Notices {
 
   const forgetOld = async (hash: string, { window: { start, end } }: CountedBudget): Promise<void> => {
     const oldest = start - KEPT_WINDOWS * (end - start);
-    for (const member of await sets.list(TOLD, { limit: 20, after: `${hash}@` })) {
+    for (const member of await sets.list(SENT, { limit: 20, after: `${hash}@` })) {
       if (!member.startsWith(`${hash}@`)) return;
       const at = Number(member.slice(hash.length + 1).split('#')[0]);
-      if (at < oldest) await sets.remove(TOLD, member);
+      if (at < oldest) await sets.remove(SENT, member);
     }
   };
 
   return {
-    isTold: (kind, budget) => told.has(memberOf(kind, budget).member),
+    isSent: (kind, budget) => sent.has(memberOf(kind, budget).member),
     async tell(kind, budget, used) {
       try {
         await tellOnce(kind, budget, used);
       } catch (error) {
         // The next call that reaches the limit retries the notice.
-        told.delete(memberOf(kind, budget).member);
-        log.debug({ err: error }, 'a notice of a budget was not told: the store does not answer');
+        sent.delete(memberOf(kind, budget).member);
+        log.debug({ err: error }, 'a budget notice was not sent: the store does not respond');
       }
     },
   };

@@ -30,8 +30,8 @@ export function createPlanBudgets({ book, findPlan, readPlans }: Parts): ListPla
     const plans = [...(await readPlans()).values()].filter(({ plan }) => plan.budgets !== undefined);
     const found = await Promise.all(
       plans.map(async ({ name }) => {
-        const budgets = await book.find({ principal: { ...principal, plan: name }, tags: [] }, now);
-        return budgets.filter(isOfAccount).map((budget) => ({ plan: name, isOwn: name === own, budget }));
+        const { windows } = await book.find({ principal: { ...principal, plan: name }, tags: [] }, now);
+        return windows.filter(isOfAccount).map((budget) => ({ plan: name, isOwn: name === own, budget }));
       }),
     );
     return found.flat();

@@ -29,7 +29,10 @@ export function runningOf(raises: readonly Raise[], now: number): readonly Raise
 export function withRaise(raises: readonly Raise[], raise: Raise): readonly Raise[] {
   const all = [...raises, raise];
   if (all.length <= MAX_RAISES && all.reduce((sum, { amount }) => sum + amount, 0) <= MAX_RAISED) return all;
-  throw new GatewayError('conflict', `A budget has at most ${MAX_RAISES} raises at once; end those that run.`);
+  throw new GatewayError(
+    'conflict',
+    `The maximum of ${MAX_RAISES} active raises of this budget is reached. End them first.`,
+  );
 }
 
 function readAmount(amount: string | number): number {
@@ -41,7 +44,7 @@ function readAmount(amount: string | number): number {
   }
   throw new GatewayError(
     'invalid_request',
-    'A raise is an amount of US dollars above 0: write "5", "0.50" or "12.345678", at most 9000000.',
+    'Invalid raise, which must be above 0 US dollars: write "5", "0.50" or "12.345678", at most 9000000.',
     { param: 'amount_usd' },
   );
 }
@@ -53,7 +56,7 @@ function readUntil(text: string, now: number): number {
     'invalid_request',
     Number.isNaN(until)
       ? '"until" is not a date-time with a time zone: write 2027-01-31T12:00:00Z.'
-      : '"until" is past, or more than five years ahead: a raise ends at a time within these.',
+      : '"until" must be in the future, at most five years ahead.',
     { param: 'until' },
   );
 }

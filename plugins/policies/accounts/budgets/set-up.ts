@@ -19,6 +19,7 @@ import { createReadRule, createViewer, registerBudgets } from './manage.ts';
 import { checkConfigured } from './model-check.ts';
 import { nearAction } from './near.ts';
 import { createNotices, type Notice, noticeForOperators } from './notices.ts';
+import { createOpenings } from './openings.ts';
 import { createPlanBudgets } from './plan-budgets.ts';
 import { createBudgetRecords } from './records.ts';
 
@@ -46,12 +47,14 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   checkConfigured(api);
 
   const findPlan = createPlanFinder(api);
+  const firstKeyOf = createKeyOrigins(api);
   const book = createBudgetBook({
     records,
     raises,
     findPlan,
-    firstKeyOf: createKeyOrigins(api),
+    firstKeyOf,
     aliases: () => new Map(api.models.aliases()),
+    openings: createOpenings({ ledger, now, findPlan, firstKeyOf, log }),
   });
   const listPlanBudgets = createPlanBudgets({ book, findPlan, readPlans: createPlanBook(api) });
   const view = createViewer(api, now);
@@ -66,7 +69,7 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   registerTeams(api, { budgets: records, readRule });
   registerTeamBudgets(api, { records, view, readRule });
   for (const route of accountRaiseRoutes(raises)) api.route(route);
-  if (api.settings.billing !== 'off') keepCurrent(api, book);
+  if (api.settings.billing !== 'off') keepCurrent(api, { book, records, now });
   // Pending webhook deliveries survive a reload.
   const deliveries =
     webhook &&

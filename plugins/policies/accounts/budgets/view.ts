@@ -11,23 +11,23 @@ const MONEY = { type: 'string', description: 'US dollars as a decimal string.' }
 
 /** Current amounts of a budget. */
 const NUMBERS = {
-  amount_usd: { ...MONEY, description: 'US dollars a period, without raises.' },
-  raised_usd: { ...MONEY, description: 'What raises add at the moment; absent without any.' },
-  soft_usd: { ...MONEY, description: 'From how much on it is warned of.' },
+  amount_usd: { ...MONEY, description: 'US dollars per period, without raises.' },
+  raised_usd: { ...MONEY, description: 'Sum of the active raises; absent without raises.' },
+  soft_usd: { ...MONEY, description: 'Amount that triggers a warning.' },
   spent_usd: MONEY,
-  held_usd: { ...MONEY, description: 'Reserved for calls that run.' },
+  held_usd: { ...MONEY, description: 'Reserved for running calls, and for shares that gateways have leased.' },
   left_usd: MONEY,
   starts_at: TEXT_OR_NULL,
-  resets_at: { ...TEXT_OR_NULL, description: 'When it begins anew, ISO 8601; null for one that never does.' },
+  resets_at: { ...TEXT_OR_NULL, description: 'Time of the next reset, ISO 8601; null if it never resets.' },
 } as const;
 
 /** Raise in a request. */
 export const RAISE_FIELDS = {
   amount_usd: {
     anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
-    description: 'US dollars beside the budget’s own.',
+    description: 'US dollars in addition to the budget’s amount.',
   },
-  until: { type: 'string', maxLength: 40, description: 'When it ends: ISO 8601 with a time zone.' },
+  until: { type: 'string', maxLength: 40, description: 'End, ISO 8601 with a time zone.' },
 } as const;
 
 /** Raises of a budget for operators. */
@@ -45,7 +45,7 @@ export const CALLER_BUDGET = {
   ],
   properties: {
     name: TEXT,
-    of: { enum: ['all', 'user', 'key', 'tag', 'plan'], description: 'Whose it is.' },
+    of: { enum: ['all', 'user', 'key', 'tag', 'plan'], description: 'Scope of the budget.' },
     every: TEXT,
     timezone: TEXT,
     provider: TEXT,
@@ -60,7 +60,7 @@ export const OPERATOR_BUDGET = {
   required: [...CALLER_BUDGET.required, 'owner', 'raises'],
   properties: {
     ...CALLER_BUDGET.properties,
-    owner: { enum: ['file', 'store'], description: '`file`: the configuration, where it is changed.' },
+    owner: { enum: ['file', 'store'], description: '`file`: the configuration; change the budget there.' },
     starts_on: { anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }] },
     user: TEXT,
     key: TEXT,

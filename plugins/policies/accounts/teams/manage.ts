@@ -20,7 +20,8 @@ import {
 } from '../../kit/index.ts';
 import { printable } from '../../kit/printable.ts';
 import { type Action, type Actions, type List, type Resource, resource, textOf, WITHIN } from '../../kit/resource.ts';
-import { createKeyOrigins, keyIdOf } from '../budgets/find-budgets.ts';
+import { keyIdOf } from '../budgets/budget-window.ts';
+import { createKeyOrigins } from '../budgets/find-budgets.ts';
 import type { ReadRule } from '../budgets/manage.ts';
 import type { BudgetRecords } from '../budgets/records.ts';
 
@@ -71,7 +72,7 @@ export function registerTeams(api: PluginApi, parts: Parts): void {
     command: {
       name: 'teams',
       summary: 'List, create and delete teams',
-      id: { name: '<tag>', summary: 'the tag that the team is, such as team=search' },
+      id: { name: '<tag>', summary: 'tag of the team, such as team=search' },
     },
     async find(tag) {
       const stored = teamOf(await read(), tag);
@@ -115,9 +116,9 @@ function putAction(make: Make, api: PluginApi, { budgets, readRule }: Parts): Ac
   return make.change({
     word: 'put',
     http: {
-      ...{ method: 'PUT', summary: 'Put a team' },
+      ...{ method: 'PUT', summary: 'Create or replace a team' },
       description:
-        'Makes or replaces it, whole. What its owners may give holds for what they make from then on; `budget` holds at once, for all calls with the tag.',
+        'Replaces all fields. Allowed models, providers and plans apply to keys created later. `budget` applies at once to all calls with the tag.',
       body: {
         ...TEAM,
         examples: [{ owners: { groups: ['search-leads'] }, budget: { amount_usd: 500, every: 'month' } }],
@@ -143,7 +144,7 @@ function putAction(make: Make, api: PluginApi, { budgets, readRule }: Parts): Ac
       };
     },
     cli: {
-      summary: 'Make a team, or replace it whole',
+      summary: 'Create or replace a team',
       options: PUT_OPTIONS,
       read: readPut,
       text: ({ tag }) => `the team ${tag} is put; ${WITHIN}`,
@@ -156,8 +157,8 @@ function removeAction(make: Make, api: PluginApi): Action {
   return make.change({
     word: 'remove',
     http: {
-      ...{ method: 'DELETE', summary: 'Remove a team', response: 'The team that was removed.' },
-      description: 'Its owners lose it at once. Its keys, its budgets and its limit stay, and are the operators’.',
+      ...{ method: 'DELETE', summary: 'Delete a team', response: 'The deleted team.' },
+      description: 'Its owners lose access at once. Its keys, budgets and limit remain; operators manage them.',
     },
     async apply({ id: tag, expected }) {
       const { before = {} } = await records.change(ALL_TEAMS, (teams = {}) => {
@@ -171,7 +172,7 @@ function removeAction(make: Make, api: PluginApi): Action {
       return { before: team, show: () => show(tag, team) };
     },
     cli: {
-      summary: 'Remove a team; its keys, its budgets and its limit stay',
+      summary: 'Delete a team; its keys, budgets and limit remain',
       text: ({ tag }) => `the team ${tag} is removed; ${WITHIN}`,
     },
   });
@@ -185,7 +186,7 @@ function withTeam(teams: StoredTeams, tag: string, team: Team, expected: number 
   const known: StoredTeam | undefined = teamOf(teams, tag);
   if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
   if (!known && Object.keys(teams).length >= MAX_TEAMS)
-    throw new GatewayError('conflict', `There are ${MAX_TEAMS} teams, the most there can be; remove one.`);
+    throw new GatewayError('conflict', `The maximum of ${MAX_TEAMS} teams is reached. Delete one first.`);
   // A team that is deleted and created again has a new version.
   const version = Math.max(Date.now(), ...Object.values(teams).map((each) => each.version + 1));
   return { ...teams, [tag]: { team, version } };
@@ -226,24 +227,24 @@ function checkTeam(api: PluginApi, tag: string, team: Team, plans: readonly stri
       if (!isKnown(name))
         throw new GatewayError(
           'invalid_request',
-          `There is no "${name.replace(/[\p{Cc}\p{Cf}]/gu, '?').slice(0, 80)}" here: ${field} names what this gateway has.`,
+          `There is no "${name.replace(/[\p{Cc}\p{Cf}]/gu, '?').slice(0, 80)}" here. Check "${field}" against the configuration.`,
           { param: `${field}[${at}]` },
         );
 }
 
 const PUT_OPTIONS: readonly CommandOption[] = [
-  { flags: '--owner-user <list>', summary: 'users who own it, with commas between; each needs the role team, too' },
-  { flags: '--owner-group <list>', summary: 'groups of the identity provider that own it' },
-  { flags: '--owner-key <list>', summary: 'keys with the role team that own it' },
-  { flags: '--account <id>', summary: 'who pays for its keys; the tag itself by default' },
-  { flags: '--members <list>', summary: 'whose keys owners may make; * is anybody' },
-  { flags: '--models <list>', summary: 'models that its keys may use at most' },
-  { flags: '--providers <list>', summary: 'providers that its keys may use at most' },
-  { flags: '--server-tools <list>', summary: 'tools of vendors that its keys may have' },
+  { flags: '--owner-user <list>', summary: 'owners: users with the role team, comma-separated' },
+  { flags: '--owner-group <list>', summary: 'owners: groups of the identity provider' },
+  { flags: '--owner-key <list>', summary: 'owners: keys with the role team' },
+  { flags: '--account <id>', summary: 'account that is charged (default: the tag)' },
+  { flags: '--members <list>', summary: 'users for whom owners may create keys; * is all' },
+  { flags: '--models <list>', summary: 'models that its keys may use' },
+  { flags: '--providers <list>', summary: 'providers that its keys may use' },
+  { flags: '--server-tools <list>', summary: 'vendor tools that its keys may use' },
   { flags: '--plans <list>', summary: 'plans that its keys may have' },
-  { flags: '--budget <usd>', summary: 'US dollars that all calls with the tag may spend' },
-  { flags: '--every <period>', summary: 'of --budget: total, hour, day, week or month, which is the default' },
-  { flags: '--timezone <zone>', summary: 'of --budget: whose clock begins a period; UTC unless given' },
+  { flags: '--budget <usd>', summary: 'limit for all calls with the tag, in US dollars' },
+  { flags: '--every <period>', summary: 'period of --budget: total, hour, day, week or month (default: month)' },
+  { flags: '--timezone <zone>', summary: 'time zone of the period of --budget (default: UTC)' },
 ];
 
 const EVERY = ['total', 'hour', 'day', 'week', 'month'] as const;
@@ -252,7 +253,8 @@ function readPut({ options }: CommandInput): Team {
   const list = <Name extends string>(option: string, name: Name) => namesOf(name, option, textOf(options, option));
   const word = textOf(options, 'every') ?? 'month';
   const every = EVERY.find((each) => each === word);
-  if (!every) throw new GatewayError('invalid_request', `--every is one of ${EVERY.join(', ')}.`, { param: 'every' });
+  if (!every)
+    throw new GatewayError('invalid_request', `--every must be one of ${EVERY.join(', ')}.`, { param: 'every' });
   const [amount, account] = [textOf(options, 'budget'), textOf(options, 'account')];
   return {
     owners: { ...list('ownerUser', 'users'), ...list('ownerGroup', 'groups'), ...list('ownerKey', 'keys') },
@@ -273,5 +275,5 @@ function namesOf(name: string, option: string, text?: string): object {
   if (words.length <= 100 && words.every((word) => word !== '' && word.length <= 256))
     return { [name]: [...new Set(words)] };
   const flag = option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new GatewayError('invalid_request', `--${flag} is up to 100 names with commas between.`, { param: flag });
+  throw new GatewayError('invalid_request', `--${flag} must have 1 to 100 comma-separated names.`, { param: flag });
 }

@@ -37,16 +37,18 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
   const response = 'The budget, with its version as ETag.';
   route({
     ...{ method: 'GET', path: '/budgets', summary: 'List the budgets with the tag of your team' },
-    responses: { 200: { description: 'Those that operators made, too.', schema: listOf(OPERATOR_BUDGET) } },
+    responses: {
+      200: { description: 'Budgets with the tag, those of operators included.', schema: listOf(OPERATOR_BUDGET) },
+    },
     async handler(ctx, { tag }) {
       const { budgets } = await records.read();
       sendList(ctx, await view(budgets.filter(({ rule }) => rule.tag === tag)), undefined);
     },
   });
   route({
-    ...{ method: 'PUT', path: '/budgets/:name', summary: 'Put a budget of your team', body: PUT_BODY },
+    ...{ method: 'PUT', path: '/budgets/:name', summary: 'Create or replace a budget of your team', body: PUT_BODY },
     description:
-      'It counts calls with the tag of the team alone, and is no more than the budget of the team. Its full name is the tag, `~` and the name.',
+      'Counts only calls with the tag of the team. The amount must not exceed the budget of the team. The full name is the tag, `~` and the name.',
     responses: { 200: { description: response, schema: OPERATOR_BUDGET } },
     async handler(ctx, own) {
       const { tag } = own;
@@ -69,8 +71,8 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
     },
   });
   route({
-    ...{ method: 'DELETE', path: '/budgets/:name', summary: 'Remove a budget that owners of your team made' },
-    responses: { 200: { description: 'The budget that was removed.', schema: OPERATOR_BUDGET } },
+    ...{ method: 'DELETE', path: '/budgets/:name', summary: 'Delete a budget that owners of your team created' },
+    responses: { 200: { description: 'The deleted budget.', schema: OPERATOR_BUDGET } },
     async handler(ctx, { tag }) {
       const { name, found } = await findOwn(records, ctx.params['name'] ?? '', tag);
       if (!found) throw unknownBudget(name);
@@ -103,7 +105,10 @@ async function findOwn(records: BudgetRecords, given: string, tag: string) {
 async function refuseMany(records: BudgetRecords, tag: string): Promise<void> {
   const { budgets } = await records.read();
   if (budgets.filter(({ name }) => name.startsWith(`${tag}~`)).length < MAX_OF_TEAM) return;
-  throw new GatewayError('conflict', `The team has ${MAX_OF_TEAM} budgets, the most there can be; remove one.`);
+  throw new GatewayError(
+    'conflict',
+    `The maximum of ${MAX_OF_TEAM} budgets of this team is reached. Delete one first.`,
+  );
 }
 
 /** Rejects a budget above the team's budget for the same time. */

@@ -2,10 +2,10 @@ import type { Call, ChatChunk, Outcome, PersonalData, PluginApi } from '../../..
 import type { BodyRules } from './config.ts';
 
 /** Stored content of a call, in addition to its record. */
-export interface KeptBodies {
-  readonly request: KeptBody;
+export interface StoredBodies {
+  readonly request: StoredBody;
   /** Null if there was no response, or it is not text. */
-  readonly response: KeptBody | null;
+  readonly response: StoredBody | null;
   readonly error?: { readonly code: string; readonly message: string };
 }
 
@@ -16,19 +16,19 @@ const RESPONSE = Symbol('usage.response');
 
 /** Stores the content of calls, redacted and bounded. Registers nothing while disabled. */
 export function keepBodies(api: PluginApi, rules: BodyRules): void {
-  const documents = api.keyv<KeptBodies>(BODIES);
-  const isKept = ({ principal: { keyId } }: Call): boolean =>
+  const documents = api.keyv<StoredBodies>(BODIES);
+  const isStored = ({ principal: { keyId } }: Call): boolean =>
     rules.keys === undefined || (keyId !== undefined && rules.keys.has(keyId));
   const redact = (text: string): string =>
     rules.patterns.reduce((shown, pattern) => shown.replace(pattern, '[redacted]'), api.redact(text));
-  const clean = (value: unknown): KeptBody => cleanBody(value, rules.maxChars, redact);
+  const clean = (value: unknown): StoredBody => cleanBody(value, rules.maxChars, redact);
 
   // Observes the provider's response without a change.
   api.hook('receive', {
     operations: ['chat'],
     order: 'post',
     handler(call, response) {
-      if (isKept(call)) call.state.set(RESPONSE, () => response);
+      if (isStored(call)) call.state.set(RESPONSE, () => response);
       return undefined;
     },
   });
@@ -36,7 +36,7 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
     operations: ['chat'],
     order: 'post',
     handler(call) {
-      if (!isKept(call)) return undefined;
+      if (!isStored(call)) return undefined;
       const collector = createTextCollector(rules.maxChars);
       call.state.set(RESPONSE, collector.response);
       return {
@@ -49,14 +49,14 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
     },
   });
   api.hook('finish', async (call: Call, { error }: Outcome) => {
-    if (!isKept(call)) return;
+    if (!isStored(call)) return;
     const response = (call.state.get(RESPONSE) as (() => unknown) | undefined)?.();
-    const kept: KeptBodies = {
+    const stored: StoredBodies = {
       request: clean(call.client?.body ?? call.request),
       response: response === undefined ? null : clean(response),
       ...(error && { error: { code: error.code, message: redact(error.message) } }),
     };
-    await documents.set(call.id, kept, rules.keepMs);
+    await documents.set(call.id, stored, rules.keepMs);
   });
 }
 
@@ -65,7 +65,7 @@ const PAGE = 200;
 
 /** Content of a user's calls, found by their records. */
 export function personalBodies(api: Pick<PluginApi, 'keyv' | 'books'>): PersonalData {
-  const documents = api.keyv<KeptBodies>(BODIES);
+  const documents = api.keyv<StoredBodies>(BODIES);
   const walk = async (userId: string, look: (id: string) => Promise<boolean>): Promise<number> => {
     let found = 0;
     for (let after: string | undefined = ''; after !== undefined; ) {
@@ -83,7 +83,7 @@ export function personalBodies(api: Pick<PluginApi, 'keyv' | 'books'>): Personal
 }
 
 /** Stored request or response. */
-interface KeptBody {
+interface StoredBody {
   /** Value, or the beginning of its JSON if it exceeds the limit. */
   readonly value: unknown;
   readonly isCut: boolean;
@@ -93,7 +93,7 @@ interface KeptBody {
 const MARGIN = 4096;
 
 /** Copies a value for operators: texts without secrets, at most `maxChars` as JSON. */
-function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): KeptBody {
+function cleanBody(value: unknown, maxChars: number, redact: (text: string) => string): StoredBody {
   if (value === undefined) return { value: null, isCut: false };
   let isCut = false;
   const text = JSON.stringify(value, (_name, leaf: unknown) => {

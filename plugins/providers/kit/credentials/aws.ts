@@ -242,7 +242,9 @@ export function awsCredential(
   const sign = (request: CredentialRequest, own: AwsKeys): CredentialHeaders =>
     signV4(request, own, scope, new Date(now() + skewMs));
   return {
-    ...{ header: 'authorization', value: undefined, required: false },
+    header: 'authorization',
+    value: undefined,
+    required: false,
     headers(request) {
       const own = keys.get();
       return own instanceof Promise ? own.then((made) => sign(request, made)) : sign(request, own);
@@ -306,16 +308,22 @@ async function assumeRole(
   const file = path.resolve(api.settings.baseDir, webIdentityTokenFile);
   const token = await readSecretFile(file, 'the file of aws.webIdentityTokenFile');
   const { body: text, clockMs } = await fetchText(api.http, {
-    ...{ who: 'AWS STS', url: sts },
+    who: 'AWS STS',
+    url: sts,
     form: {
-      ...{ Action: 'AssumeRoleWithWebIdentity', Version: '2011-06-15', RoleArn: roleArn },
-      ...{ RoleSessionName: 'tollgate', WebIdentityToken: token },
+      Action: 'AssumeRoleWithWebIdentity',
+      Version: '2011-06-15',
+      RoleArn: roleArn,
+      RoleSessionName: 'tollgate',
+      WebIdentityToken: token,
     },
   });
   const read = (name: string): string | undefined => new RegExp(`<${name}>([^<]+)</${name}>`).exec(text)?.[1];
   const body = {
-    ...{ AccessKeyId: read('AccessKeyId'), SecretAccessKey: read('SecretAccessKey') },
-    ...{ Token: read('SessionToken'), Expiration: read('Expiration') },
+    AccessKeyId: read('AccessKeyId'),
+    SecretAccessKey: read('SecretAccessKey'),
+    Token: read('SessionToken'),
+    Expiration: read('Expiration'),
   };
   return readKeys('AWS STS', { body, clockMs });
 }

@@ -164,7 +164,8 @@ async function fetchOfDirectory(api: Api, options: EntraOptions, proof: Proof): 
   const { tenant = '', clientId = '', scope = SCOPE, authority = AUTHORITY } = options;
   const url = `${authority.replace(/\/+$/, '')}/${tenant}/oauth2/v2.0/token`;
   const body = await fetchCredential(api.http, {
-    ...{ who: 'Microsoft Entra', url },
+    who: 'Microsoft Entra',
+    url,
     form: { grant_type: 'client_credentials', client_id: clientId, scope, ...(await prove(api, proof, clientId, url)) },
   });
   return readToken(body, 'Microsoft Entra', Date.now());
@@ -208,7 +209,8 @@ async function fetchOfMachine(api: Api, options: EntraOptions): Promise<Lease<st
   url.searchParams.set('resource', scope.replace(/\/?\.default$/, ''));
   if (clientId !== undefined) url.searchParams.set('client_id', clientId);
   const { body, clockMs } = await fetchDated(api.http, {
-    ...{ who: 'the managed identity', url: url.href },
+    who: 'the managed identity',
+    url: url.href,
     headers: identityHeader === undefined ? { metadata: 'true' } : { 'x-identity-header': identityHeader },
   });
   // App Service returns the expiry time of a token, not its lifetime.

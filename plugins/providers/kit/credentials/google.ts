@@ -125,7 +125,9 @@ async function fetchToken(
   const token = await readSecretFile(file, 'the file of google.tokenFile');
   const form = {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-    ...{ audience: proof.audience, scope: SCOPE, subject_token: token },
+    audience: proof.audience,
+    scope: SCOPE,
+    subject_token: token,
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
   };

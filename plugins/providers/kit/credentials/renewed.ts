@@ -93,7 +93,10 @@ export function createRenewed<T>({ what, fetch, log, now = Date.now }: RenewedPa
 export function tokenCredential(token: Renewed<string>): Credential {
   const headersOf = (value: string) => ({ authorization: `Bearer ${value}` });
   return {
-    ...{ header: 'authorization', prefix: 'Bearer ', value: undefined, required: false },
+    header: 'authorization',
+    prefix: 'Bearer ',
+    value: undefined,
+    required: false,
     headers() {
       const value = token.get();
       return typeof value === 'string' ? headersOf(value) : value.then(headersOf);

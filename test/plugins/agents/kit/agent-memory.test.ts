@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Principal, Store } from '../../../../contract/index.ts';
 import { createAgentMemory, personalMemories } from '../../../../plugins/agents/kit/agent-memory.ts';
 import type { MemoryLimits } from '../../../../plugins/agents/kit/session-store.ts';
-import { withKept } from '../../../../plugins/stores/kit/kept.ts';
+import { withStored } from '../../../../plugins/stores/kit/kept.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 
 const LIMITS: MemoryLimits = { turns: 4, bytes: 10_000, sessions: 3, ttlMs: 60_000 };
@@ -23,7 +23,7 @@ describe('agents/kit/agent-memory', () => {
 
   const create = (limits: Partial<MemoryLimits> = {}, instance = 'team') =>
     createAgentMemory(
-      { instance, stores: { ...store, kept: store.kept(instance) } },
+      { instance, stores: { ...store, stored: store.stored(instance) } },
       { ...LIMITS, ...limits },
       () => ++clock,
     );
@@ -89,7 +89,7 @@ describe('agents/kit/agent-memory', () => {
       };
       return real as never;
     };
-    const stores = { ...store, kept: withKept({ keyv: spied, sets: store.sets }).kept('team') };
+    const stores = { ...store, stored: withStored({ keyv: spied, sets: store.sets }).stored('team') };
     const memory = createAgentMemory({ instance: 'team', stores }, LIMITS);
     await (await memory.open(ann, 'my-diary')).remember(turn(1));
     expect(new Set(keys)).to.have.property('size', 1);

@@ -60,8 +60,8 @@ describe('agents/kit/provider-schema', () => {
   it('calls a schema strict only when it is', () => {
     fc.assert(
       fc.property(arbitrarySchema, (schema) => {
-        const asked = toProviderSchema(schema);
-        if (asked.strict) assertStrict(asked.schema);
+        const request = toProviderSchema(schema);
+        if (request.strict) assertStrict(request.schema);
       }),
       { numRuns: 200 },
     );

@@ -25,7 +25,7 @@ describe('agents/kit/structured', () => {
     modes = createModeMemory();
   });
 
-  const ask = (rules: readonly Rule[], { shape = SHAPE as object, retries = 10, name = 'model' } = {}) => {
+  const send = (rules: readonly Rule[], { shape = SHAPE as object, retries = 10, name = 'model' } = {}) => {
     model = scriptModel(rules);
     const target = createSchemaReader().readModel(shape as Record<string, unknown>, 'response_model');
     const messages = [
@@ -53,82 +53,82 @@ describe('agents/kit/structured', () => {
   const refusal = (param?: string) => new GatewayError('invalid_request', 'no', param === undefined ? {} : { param });
 
   it('requests strict json_schema and returns the value', async () => {
-    const answer = await ask([{ reply: GOOD }]);
-    expect(answer).to.deep.equal({ value: GOOD, model: 'model', attempts: 1, repaired: false });
+    const response = await send([{ reply: GOOD }]);
+    expect(response).to.deep.equal({ value: GOOD, model: 'model', attempts: 1, repaired: false });
     expect(model.calls[0]?.request.response_format).to.have.nested.property('json_schema.strict', true);
     expect(model.calls[0]?.request.messages[0]?.content).to.equal('Be brief.');
   });
 
   it('mends JSON that is almost right without asking again', async () => {
-    const answer = await ask([{ reply: "{'answer': 'x', 'count': 2,}" }]);
-    expect(answer).to.deep.include({ value: GOOD, repaired: true });
+    const response = await send([{ reply: "{'answer': 'x', 'count': 2,}" }]);
+    expect(response).to.deep.include({ value: GOOD, repaired: true });
     expect(model.calls).to.have.length(1);
   });
 
   it('retries once, with the error and the wrong response, if it does not match', async () => {
-    const answer = await ask([{ times: 1, reply: { answer: 'x', count: 'two' } }, { reply: GOOD }]);
-    expect(answer).to.deep.include({ value: GOOD, attempts: 2 });
+    const response = await send([{ times: 1, reply: { answer: 'x', count: 'two' } }, { reply: GOOD }]);
+    expect(response).to.deep.include({ value: GOOD, attempts: 2 });
     expect(lastUserText(model.calls[1]!.request)).to.include('count must be integer');
     expect(JSON.stringify(model.calls[1]?.request.messages)).to.include('two');
   });
 
   it('fails with the trace id after the second wrong answer', async () => {
-    const error = await ask([{ reply: 'no JSON at all' }]).catch((thrown: unknown) => thrown);
+    const error = await send([{ reply: 'no JSON at all' }]).catch((thrown: unknown) => thrown);
     expect(isGatewayError(error) && error.code).to.equal('provider_invalid_response');
     expect(isGatewayError(error) && error.message).to.include('req_1');
     expect(model.calls).to.have.length(2);
   });
 
   it('requests only once if the budget covers no second call', async () => {
-    expect(await codeOf(ask([{ reply: '{}' }], { retries: 1 }))).to.equal('provider_invalid_response');
+    expect(await codeOf(send([{ reply: '{}' }], { retries: 1 }))).to.equal('provider_invalid_response');
     expect(model.calls).to.have.length(1);
   });
 
   it('never repairs a truncated response, and requests a shorter one', async () => {
     const cut = '{"answer":"x","count":2,"more":[1,2';
-    const answer = await ask([{ times: 1, reply: cut, finish: 'length' }, { reply: GOOD }]);
-    expect(answer.value).to.deep.equal(GOOD);
+    const response = await send([{ times: 1, reply: cut, finish: 'length' }, { reply: GOOD }]);
+    expect(response.value).to.deep.equal(GOOD);
     expect(lastUserText(model.calls[1]!.request)).to.include('cut off');
   });
 
   it('answers content_filtered when the model refuses', async () => {
-    expect(await codeOf(ask([{ reply: 'no', finish: 'content_filter' }]))).to.equal('content_filtered');
+    expect(await codeOf(send([{ reply: 'no', finish: 'content_filter' }]))).to.equal('content_filtered');
   });
 
   for (const param of [undefined, 'response_format', 'response_format.json_schema.schema']) {
     it(`falls back to json_object when the provider refuses with param ${param}, and remembers it`, async () => {
-      await ask([{ times: 1, reply: refusal(param) }, { reply: GOOD }]);
+      await send([{ times: 1, reply: refusal(param) }, { reply: GOOD }]);
       expect(formats()).to.deep.equal(['json_schema', 'json_object']);
       expect(systemOf(model.calls[1]!.request)).to.include('JSON Schema').and.include('"count"');
-      await ask([{ reply: GOOD }]);
+      await send([{ reply: GOOD }]);
       expect(formats()).to.deep.equal(['json_object']);
-      await ask([{ reply: GOOD }], { name: 'another' });
+      await send([{ reply: GOOD }], { name: 'another' });
       expect(formats()).to.deep.equal(['json_schema']);
     });
   }
 
   it('falls back to the prompt only when json_object is refused too', async () => {
-    await ask([{ times: 2, reply: refusal() }, { reply: GOOD }]);
+    await send([{ times: 2, reply: refusal() }, { reply: GOOD }]);
     expect(formats()).to.deep.equal(['json_schema', 'json_object', 'text']);
   });
 
   it('passes on a refusal of another field at once', async () => {
-    expect(await codeOf(ask([{ reply: refusal('messages[0].content') }]))).to.equal('invalid_request');
+    expect(await codeOf(send([{ reply: refusal('messages[0].content') }]))).to.equal('invalid_request');
     expect(model.calls).to.have.length(1);
   });
 
   it('puts the schema into the prompt for a model that returns prose under json_schema', async () => {
-    const answer = await ask([{ times: 1, reply: 'There are two.' }, { reply: GOOD }]);
-    expect(answer.value).to.deep.equal(GOOD);
+    const response = await send([{ times: 1, reply: 'There are two.' }, { reply: GOOD }]);
+    expect(response.value).to.deep.equal(GOOD);
     expect(formats()).to.deep.equal(['json_schema', 'json_object']);
     expect(systemOf(model.calls[1]!.request)).to.include('JSON Schema');
   });
 
   it('wraps a list for the provider and unwraps the answer', async () => {
-    const answer = await ask([{ reply: { value: ['a', 'b'] } }], {
+    const response = await send([{ reply: { value: ['a', 'b'] } }], {
       shape: { type: 'array', items: { type: 'string' } },
     });
-    expect(answer.value).to.deep.equal(['a', 'b']);
+    expect(response.value).to.deep.equal(['a', 'b']);
     expect(model.calls[0]?.request.response_format).to.have.nested.property('json_schema.schema.type', 'object');
   });
 });

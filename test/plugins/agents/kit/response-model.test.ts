@@ -236,14 +236,14 @@ describe('agents/kit/response-model', () => {
 
   it('requests from providers only values that the caller’s schema accepts', () => {
     // If the provider has no keyword for it, the prompt describes it, and a minimal instance may not satisfy it.
-    const toldInWords = /"(?:minLength|uri|something-else)"/;
+    const shownInWords = /"(?:minLength|uri|something-else)"/;
     fc.assert(
       fc.property(arbitrarySchema, fc.string(), (schema, text) => {
-        fc.pre(!toldInWords.test(JSON.stringify(schema)));
+        fc.pre(!shownInWords.test(JSON.stringify(schema)));
         const model = read(schema);
-        const asked = toProviderSchema(model.schema);
-        const checked = model.check(minimalInstance(asked.schema, text));
-        expect(checked.ok, JSON.stringify({ schema, asked, checked })).to.equal(true);
+        const request = toProviderSchema(model.schema);
+        const checked = model.check(minimalInstance(request.schema, text));
+        expect(checked.ok, JSON.stringify({ schema, request, checked })).to.equal(true);
       }),
       { numRuns: 150 },
     );

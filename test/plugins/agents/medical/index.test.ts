@@ -4,11 +4,11 @@ import medical from '../../../../plugins/agents/medical/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';
 import {
-  askedFor,
   gate,
   lastUserText,
   type Rule,
   type ScriptedModel,
+  schemaNameOf,
   scriptModel,
   systemOf,
 } from '../../../support/agents/scripted-model.ts';
@@ -31,10 +31,10 @@ const veto = (reason: string) => ({ verdict: 'veto', reasons: [reason] });
 /** Rules for a successful case; the given ones come first. */
 const usual = (...first: Rule[]): readonly Rule[] => [
   ...first,
-  { asked: 'triage', reply: sorted() },
-  { asked: 'opinion', reply: opinion },
-  { asked: 'answer', reply: draft() },
-  { asked: 'verdict', reply: pass },
+  { schema: 'triage', reply: sorted() },
+  { schema: 'opinion', reply: opinion },
+  { schema: 'answer', reply: draft() },
+  { schema: 'verdict', reply: pass },
 ];
 
 describe('agents/medical', () => {
@@ -50,7 +50,7 @@ describe('agents/medical', () => {
     gateway = await openAgentGateway({ plugins, model, agents });
     return gateway;
   };
-  const asked = (name: string) => model.calls.filter(({ request }) => askedFor(request) === name);
+  const callsFor = (name: string) => model.calls.filter(({ request }) => schemaNameOf(request) === name);
   const agentsOf = (body: { trace: { agent: string }[] }) => body.trace.map(({ agent }) => agent);
 
   afterEach(async () => {
@@ -114,7 +114,7 @@ describe('agents/medical', () => {
     ];
     for (const { title, triage, patient, agents } of PANELS) {
       it(title, async () => {
-        const { post } = await open(usual({ asked: 'triage', reply: triage }));
+        const { post } = await open(usual({ schema: 'triage', reply: triage }));
         const { body } = await post(PATH, { message: 'I have a rash.', ...(patient && { patient }) });
         const panel = body.trace.filter(({ round }: { round?: number }) => round !== undefined);
         expect(agentsOf({ trace: panel })).to.have.members([...agents]);
@@ -124,10 +124,10 @@ describe('agents/medical', () => {
 
   it('shows the other opinions in the second round', async () => {
     const { post } = await open(
-      usual({ asked: 'triage', reply: sorted({ complexity: 'complex', specialties: ['cardiology'] }) }),
+      usual({ schema: 'triage', reply: sorted({ complexity: 'complex', specialties: ['cardiology'] }) }),
     );
     await post(PATH, { message: 'Many things at once.' });
-    const second = asked('opinion').slice(2);
+    const second = callsFor('opinion').slice(2);
     expect(second).to.have.length(2);
     for (const { request } of second) expect(systemOf(request)).to.include('Challenge what is weak');
   });
@@ -156,7 +156,7 @@ describe('agents/medical', () => {
     ];
     for (const { message, says } of LANGUAGES) {
       it(`is in the language of "${message}"`, async () => {
-        const { post } = await open(usual({ asked: 'triage', reply: sorted({ language: 'the same' }) }));
+        const { post } = await open(usual({ schema: 'triage', reply: sorted({ language: 'the same' }) }));
         const { body } = await post(PATH, { message });
         expect(body.content.summary).to.match(says);
       });
@@ -194,7 +194,7 @@ describe('agents/medical', () => {
     });
 
     it('stops for a crisis that only the triage saw', async () => {
-      const { post } = await open([{ asked: 'triage', reply: sorted({ urgency: 'urgent', self_harm: true }) }]);
+      const { post } = await open([{ schema: 'triage', reply: sorted({ urgency: 'urgent', self_harm: true }) }]);
       const { body } = await post(PATH, { message: 'I have said goodbye to everyone.' });
       expect(body.content.summary).to.include('glad you wrote');
       expect(model.calls).to.have.length(1);
@@ -208,7 +208,7 @@ describe('agents/medical', () => {
 
     it('uses the danger signs of the triage', async () => {
       const { post } = await open(
-        usual({ asked: 'triage', reply: sorted({ urgency: 'urgent', red_flags: ['swollen calf'] }) }),
+        usual({ schema: 'triage', reply: sorted({ urgency: 'urgent', red_flags: ['swollen calf'] }) }),
       );
       const { body } = await post(PATH, { message: 'My calf is fat and hot after a flight.' });
       expect(body.content.urgency).to.equal('urgent');
@@ -221,14 +221,14 @@ describe('agents/medical', () => {
     it('sees the complete response, notice included', async () => {
       const { post } = await open(usual());
       await post(PATH, { message: 'I have chest pain.' });
-      expect(lastUserText(asked('verdict')[0]!.request)).to.include('This may be an emergency');
+      expect(lastUserText(callsFor('verdict')[0]!.request)).to.include('This may be an emergency');
     });
 
     it('has an answer written again, with the reasons, and releases the second', async () => {
       const { post } = await open(
         usual(
-          { asked: 'verdict', times: 1, reply: veto('It forgets fever.') },
-          { asked: 'answer', user: 'It forgets fever.', reply: draft({ summary: 'With fever, see a doctor.' }) },
+          { schema: 'verdict', times: 1, reply: veto('It forgets fever.') },
+          { schema: 'answer', user: 'It forgets fever.', reply: draft({ summary: 'With fever, see a doctor.' }) },
         ),
       );
       const { body } = await post(PATH, { message: 'I have a runny nose.' });
@@ -236,23 +236,25 @@ describe('agents/medical', () => {
     });
 
     it('withholds an answer that is vetoed twice', async () => {
-      const { post } = await open(usual({ asked: 'verdict', reply: veto('harmful') }));
+      const { post } = await open(usual({ schema: 'verdict', reply: veto('harmful') }));
       const { status, body } = await post(PATH, { message: 'I have a runny nose.' });
       expect(status).to.equal(200);
       expect(body.content.summary).to.include('cannot give a reliable answer');
       expect(JSON.stringify(body.content)).to.not.include('common cold');
-      expect(asked('answer')).to.have.length(2);
+      expect(callsFor('answer')).to.have.length(2);
     });
 
     it('withholds an answer that could not be reviewed', async () => {
-      const { post } = await open(usual({ asked: 'verdict', reply: new GatewayError('provider_unavailable', 'down') }));
+      const { post } = await open(
+        usual({ schema: 'verdict', reply: new GatewayError('provider_unavailable', 'down') }),
+      );
       const { body } = await post(PATH, { message: 'I have a runny nose.' });
       expect(body.content.summary).to.include('cannot give a reliable answer');
     });
 
     it('allows a veto of the medication reviewer alone', async () => {
       const { post } = await open(
-        usual({ asked: 'verdict', system: 'pharmacist', reply: veto('Ibuprofen is dangerous with warfarin.') }),
+        usual({ schema: 'verdict', system: 'pharmacist', reply: veto('Ibuprofen is dangerous with warfarin.') }),
       );
       const { body } = await post(PATH, { message: 'I have a headache.', patient: { medications: 'warfarin' } });
       expect(agentsOf(body).filter((agent) => agent === 'medication_reviewer')).to.have.length(2);
@@ -265,26 +267,26 @@ describe('agents/medical', () => {
       { title: 'a diagnosis in German', draft: draft({ summary: 'Die Diagnose lautet Grippe, sagen alle.' }) },
       { title: 'a dose', draft: draft({ recommended_next_steps: ['Take 400 mg of ibuprofen.'] }) },
       {
-        title: 'false comfort beside a danger sign',
+        title: 'false comfort next to a danger sign',
         draft: draft({ summary: 'It is nothing to worry about, so rest.' }),
         message: 'I have chest pain.',
       },
     ];
     for (const { title, draft: reply, message = 'I have a cough.' } of RULES) {
       it(`is not needed to stop ${title}`, async () => {
-        const { post } = await open(usual({ asked: 'answer', times: 1, reply }));
+        const { post } = await open(usual({ schema: 'answer', times: 1, reply }));
         const { body } = await post(PATH, { message });
-        expect(asked('answer')).to.have.length(2);
+        expect(callsFor('answer')).to.have.length(2);
         expect(body.content.considerations).to.deep.equal(draft().considerations);
       });
     }
 
     it('accepts an amount that the person named', async () => {
       const { post } = await open(
-        usual({ asked: 'answer', reply: draft({ summary: 'You wrote 400 mg; ask a pharmacist about it.' }) }),
+        usual({ schema: 'answer', reply: draft({ summary: 'You wrote 400 mg; ask a pharmacist about it.' }) }),
       );
       await post(PATH, { message: 'I took 400 mg of ibuprofen.' });
-      expect(asked('answer')).to.have.length(1);
+      expect(callsFor('answer')).to.have.length(1);
     });
   });
 
@@ -292,7 +294,7 @@ describe('agents/medical', () => {
     const MODEL = { advice: 'string' };
 
     it('returns the caller’s shape, and the safety part in addition', async () => {
-      const { post } = await open([{ asked: 'result', reply: { advice: 'Rest.' } }, ...usual()]);
+      const { post } = await open([{ schema: 'result', reply: { advice: 'Rest.' } }, ...usual()]);
       const { body } = await post(PATH, { message: 'I have chest pain.', response_model: MODEL });
       expect(body.content).to.deep.equal({ advice: 'Rest.' });
       expect(body.safety).to.include({ urgency: 'emergency' });
@@ -301,7 +303,7 @@ describe('agents/medical', () => {
     });
 
     it('refuses a response that was vetoed twice, with the notice', async () => {
-      const { post } = await open([{ asked: 'result', reply: { advice: 'Take 400 mg.' } }, ...usual()]);
+      const { post } = await open([{ schema: 'result', reply: { advice: 'Take 400 mg.' } }, ...usual()]);
       const { status, body } = await post(PATH, { message: 'I have chest pain.', response_model: MODEL });
       expect(status).to.equal(400);
       expect(body.error.code).to.equal('content_filtered');
@@ -333,12 +335,12 @@ describe('agents/medical', () => {
     };
 
     it('cites the passages the answer uses, and no others', async () => {
-      const { post } = await open(usual({ asked: 'answer', reply: draft({ source_numbers: [1] }) }), {}, [rag]);
+      const { post } = await open(usual({ schema: 'answer', reply: draft({ source_numbers: [1] }) }), {}, [rag]);
       const { body } = await post(PATH, { message: 'I have a runny nose.' });
       expect(body.content.sources).to.deep.equal([
         { id: 'a#1', title: 'Colds', source: 'colds.md', location: 'page 2' },
       ]);
-      expect(lastUserText(asked('opinion')[0]!.request)).to.include('[1] Colds: Colds pass in ten days.');
+      expect(lastUserText(callsFor('opinion')[0]!.request)).to.include('[1] Colds: Colds pass in ten days.');
     });
 
     it('answers without sources when it fails', async () => {
@@ -363,8 +365,8 @@ describe('agents/medical', () => {
 
     it('remembers within a session, apart from the team’s, and is wiped with it', async () => {
       const { post, delete: wipe } = await open([
-        { asked: 'assignments', reply: { agents: [] } },
-        { asked: 'result', reply: { answer: 'ok' } },
+        { schema: 'assignments', reply: { agents: [] } },
+        { schema: 'result', reply: { answer: 'ok' } },
         ...usual(),
       ]);
       await post(PATH, { message: 'I have a secret rash.', session: 's' });
@@ -380,7 +382,7 @@ describe('agents/medical', () => {
     });
   });
 
-  it('passes on a fault of the request, danger sign or not', async () => {
+  it('passes on an error of the request, danger sign or not', async () => {
     const { post } = await open([{ reply: new GatewayError('unsupported_model', 'no such model') }]);
     expect((await post(PATH, { message: 'I have chest pain.' })).status).to.equal(404);
   });
@@ -391,7 +393,7 @@ describe('agents/medical', () => {
   });
 
   it('continues with more care if the triage is unreadable', async () => {
-    const { post } = await open(usual({ asked: 'triage', reply: { urgency: 'who knows' } }));
+    const { post } = await open(usual({ schema: 'triage', reply: { urgency: 'who knows' } }));
     const { body } = await post(PATH, { message: 'I have a cough.' });
     expect(agentsOf(body)).to.include.members(['general_practice', 'medication_safety', 'medication_reviewer']);
   });
@@ -406,7 +408,7 @@ describe('agents/medical', () => {
 
   it('logs neither the person’s message nor the response', async () => {
     const { post, logged } = await open(
-      usual({ asked: 'opinion', reply: 'secret-opinion' }, { asked: 'answer', reply: { secret: 'secret-answer' } }),
+      usual({ schema: 'opinion', reply: 'secret-opinion' }, { schema: 'answer', reply: { secret: 'secret-answer' } }),
     );
     await post(PATH, { message: 'secret-message', patient: { history: 'secret-history' }, session: 'secret-session' });
     expect(logged()).to.not.match(/secret-/);

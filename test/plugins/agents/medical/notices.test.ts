@@ -79,12 +79,12 @@ describe('the notices of the medical agents', () => {
       it(`are in the error when ${title}, in the language of the message (${language})`, async () => {
         const [message, begins] = COLDS[language];
         const { post } = await open([{ reply }]);
-        const answer = await post(PATH, { message, patient: { country: 'CH' } });
-        expect(answer.status).to.equal(status);
-        expect(answer.body.error.message).to.include(begins).and.include('144');
-        expect(Object.keys(answer.body.error)).to.have.members(['message', 'type', 'code', 'param', 'request_id']);
-        expect(JSON.stringify(answer.body)).to.not.include('secret inside');
-        if (status === 429) expect(answer.headers.get('retry-after')).to.equal('2');
+        const response = await post(PATH, { message, patient: { country: 'CH' } });
+        expect(response.status).to.equal(status);
+        expect(response.body.error.message).to.include(begins).and.include('144');
+        expect(Object.keys(response.body.error)).to.have.members(['message', 'type', 'code', 'param', 'request_id']);
+        expect(JSON.stringify(response.body)).to.not.include('secret inside');
+        if (status === 429) expect(response.headers.get('retry-after')).to.equal('2');
       });
     }
   }
@@ -112,7 +112,7 @@ describe('the notices of the medical agents', () => {
 
   it('are in the error that ends a stream', async () => {
     const { stream } = await open([
-      { asked: 'triage', reply: sorted() },
+      { schema: 'triage', reply: sorted() },
       { reply: new GatewayError('provider_unavailable', 'down') },
     ]);
     const { events } = await stream(PATH, { message: 'I have a cough.', patient: { country: 'US' } });
@@ -123,7 +123,7 @@ describe('the notices of the medical agents', () => {
   it('are in the error of a store that does not answer', async () => {
     const store = await openMemory();
     const get = () => Promise.reject(new GatewayError('store_unavailable', 'The store does not answer.'));
-    const broken = { ...store, kept: (prefix: string) => ({ ...store.kept(prefix), get }) };
+    const broken = { ...store, stored: (prefix: string) => ({ ...store.stored(prefix), get }) };
     const { post } = await open([], { country: 'DE' }, { store: broken });
     const { status, body } = await post(PATH, { message: 'Ich habe seit gestern Husten.', session: 's' });
     expect(status).to.equal(503);
@@ -182,7 +182,7 @@ describe('the notices of the medical agents', () => {
   }
 
   it('replace generated words in a caller’s own shape when only the triage saw the crisis', async () => {
-    const { post } = await open([{ asked: 'triage', reply: sorted({ self_harm: true }) }]);
+    const { post } = await open([{ schema: 'triage', reply: sorted({ self_harm: true }) }]);
     const { status, body } = await post(PATH, {
       message: 'I have said my piece to everyone.',
       response_model: { advice: 'string' },
@@ -194,7 +194,7 @@ describe('the notices of the medical agents', () => {
 
   it('are all that is answered when the triage saw an emergency and the others fail', async () => {
     const { post } = await open([
-      { asked: 'triage', reply: sorted({ urgency: 'emergency' }) },
+      { schema: 'triage', reply: sorted({ urgency: 'emergency' }) },
       { reply: new GatewayError('provider_unavailable', 'down') },
     ]);
     const { status, body } = await post(PATH, { message: 'Something is very odd.', patient: { country: 'GB' } });
@@ -205,10 +205,10 @@ describe('the notices of the medical agents', () => {
 
   it('end an ordinary response too, with the applied rules and their findings', async () => {
     const { post } = await open([
-      { asked: 'triage', reply: sorted() },
-      { asked: 'opinion', reply: OPINION },
-      { asked: 'answer', reply: DRAFT },
-      { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+      { schema: 'triage', reply: sorted() },
+      { schema: 'opinion', reply: OPINION },
+      { schema: 'answer', reply: DRAFT },
+      { schema: 'verdict', reply: { verdict: 'pass', reasons: [] } },
     ]);
     const { body } = await post(PATH, { message: 'I have a runny nose.', patient: { country: 'GB' } });
     expect(body.content.disclaimer).to.include('call 999');
@@ -218,10 +218,10 @@ describe('the notices of the medical agents', () => {
 
   it('report an unknown urgency when a response was vetoed twice', async () => {
     const { post } = await open([
-      { asked: 'triage', reply: sorted() },
-      { asked: 'opinion', reply: OPINION },
-      { asked: 'answer', reply: DRAFT },
-      { asked: 'verdict', reply: { verdict: 'veto', reasons: ['harmful'] } },
+      { schema: 'triage', reply: sorted() },
+      { schema: 'opinion', reply: OPINION },
+      { schema: 'answer', reply: DRAFT },
+      { schema: 'verdict', reply: { verdict: 'veto', reasons: ['harmful'] } },
     ]);
     const { body } = await post(PATH, { message: 'I have a runny nose.' });
     expect(body.content.urgency).to.equal('unknown');
@@ -230,10 +230,10 @@ describe('the notices of the medical agents', () => {
 
   it('are not lowered by a triage that thinks less of it', async () => {
     const { post } = await open([
-      { asked: 'triage', reply: sorted() },
-      { asked: 'opinion', reply: OPINION },
-      { asked: 'answer', reply: DRAFT },
-      { asked: 'verdict', reply: { verdict: 'pass', reasons: [] } },
+      { schema: 'triage', reply: sorted() },
+      { schema: 'opinion', reply: OPINION },
+      { schema: 'answer', reply: DRAFT },
+      { schema: 'verdict', reply: { verdict: 'pass', reasons: [] } },
     ]);
     const { body } = await post(PATH, { message: 'J’ai très mal à la poitrine.', patient: { country: 'FR' } });
     expect(body.content.urgency).to.equal('emergency');

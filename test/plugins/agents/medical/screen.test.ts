@@ -265,7 +265,7 @@ describe('agents/medical/screen', () => {
 
   it('tells what rules find, whatever it weighs, of somebody who asks what to do, in a long text and in lists of the patient', () => {
     const [text = ''] = OUTWEIGHED;
-    const lamp = 'We bought a lamp and put it in the hall beside the door. ';
+    const lamp = 'We bought a lamp and put it in the hall next to the door. ';
     expect(ids(`${text} What do I do?`)).to.include('overdose_or_poisoning');
     expect(ids(text + lamp.repeat(6))).to.include('overdose_or_poisoning');
     expect(ids('Is this normal?', { history: ['chest pain right now'] })).to.include('chest_pain');

@@ -10,15 +10,15 @@ describe('embeddings of the knowledge base', () => {
   const folder = useTempFolder('rag-embed');
   let index: TestIndex;
   let nth = 0;
-  let asked: string[];
+  let requests: string[];
   const embed: EmbedTexts = async (texts) => {
-    asked.push(...texts);
+    requests.push(...texts);
     return texts.map(embedHashes);
   };
   const vectors = (model: string) => index.reader.vectors(model, 0, 100).length;
   beforeEach(async () => {
     nth += 1;
-    asked = [];
+    requests = [];
     index = await openTestIndex(path.join(folder, String(nth)));
     index.write(FILES);
   });
@@ -28,17 +28,17 @@ describe('embeddings of the knowledge base', () => {
     index.write({ 'd.md': '# Dates\n\n## Dried\n\nsticky' });
     await index.update({ model: 'm' }, { embed });
     await index.update({ model: 'm' }, { embed });
-    expect(asked).to.have.length(4);
-    expect(asked).to.include('Dates\nDried\nsticky');
+    expect(requests).to.have.length(4);
+    expect(requests).to.include('Dates\nDried\nsticky');
     expect(vectors('m')).to.equal(4);
   });
 
   it('are reused for unchanged passages', async () => {
     await index.update({ model: 'm' }, { embed });
-    asked = [];
+    requests = [];
     index.write({ 'b.md': 'bananas are yellow' });
     await index.update({ model: 'm' }, { embed });
-    expect(asked).to.deep.equal(['b.md\nbananas are yellow']);
+    expect(requests).to.deep.equal(['b.md\nbananas are yellow']);
     expect(vectors('m')).to.equal(3);
   });
 
@@ -75,9 +75,9 @@ describe('embeddings of the knowledge base', () => {
       texts.some((text) => text.includes('bananas')) ? 'refused' : embed(texts);
     await index.update({ model: 'm' }, { embed: picky });
     expect(vectors('m')).to.equal(2);
-    asked = [];
+    requests = [];
     await index.update({ model: 'm' }, { embed });
-    expect(asked).to.deep.equal([]);
+    expect(requests).to.deep.equal([]);
   });
 
   it('are not given up when the model refuses everything', async () => {

@@ -12,13 +12,13 @@ describe('an index of the knowledge base that another version made', () => {
   const folder = useTempFolder('rag-version');
 
   it('D30 is dropped, which is reported once', async () => {
-    const data = path.join(folder, 'told', 'data');
+    const data = path.join(folder, 'reported', 'data');
     await makeFormerIndex(data, 2);
-    const told: number[] = [];
-    const open = () => openIndex(data, 1000, (version) => told.push(version));
+    const reported: number[] = [];
+    const open = () => openIndex(data, 1000, (version) => reported.push(version));
     (await open()).close();
     const database = await open();
-    expect(told).to.deep.equal([2]);
+    expect(reported).to.deep.equal([2]);
     const names = database.prepare('SELECT name FROM sqlite_master').all();
     expect(names.map(({ name }) => String(name)).filter((name) => name.startsWith('words'))).to.deep.equal([]);
     database.close();
@@ -54,8 +54,8 @@ describe('an index of the knowledge base that another version made', () => {
     });
 
   it('is distinguished from a new file, which is not reported', async () => {
-    const told: number[] = [];
-    (await openIndex(path.join(folder, 'new'), 1000, (version) => told.push(version))).close();
-    expect(told).to.deep.equal([]);
+    const reported: number[] = [];
+    (await openIndex(path.join(folder, 'new'), 1000, (version) => reported.push(version))).close();
+    expect(reported).to.deep.equal([]);
   });
 });

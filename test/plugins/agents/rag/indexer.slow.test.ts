@@ -38,10 +38,10 @@ describe('the indexer of the knowledge base', () => {
 
   for (const watchMs of [0, 20]) {
     it(`embeds once the model is back, with a check every ${watchMs} ms`, async () => {
-      let asked = 0;
+      let requestCount = 0;
       start(async (texts) => {
-        asked += 1;
-        if (asked === 1) throw new GatewayError('provider_unavailable', 'down');
+        requestCount += 1;
+        if (requestCount === 1) throw new GatewayError('provider_unavailable', 'down');
         return texts.map(embedHashes);
       }, watchMs);
       await until('words are indexed', () => index.sources('bananas').length === 1);
@@ -52,12 +52,12 @@ describe('the indexer of the knowledge base', () => {
   }
 
   it('ends at once when it is closed while the model does not answer, and releases the lock', async () => {
-    let isAsked = false;
+    let isRequested = false;
     start(() => {
-      isAsked = true;
+      isRequested = true;
       return new Promise(() => undefined);
     }, 20);
-    await until('the model is asked', () => isAsked);
+    await until('the model is asked', () => isRequested);
     await indexer?.close();
     expect(await index.update({ holder: 'another' })).to.include({ lost: false });
   });

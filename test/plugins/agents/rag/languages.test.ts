@@ -6,9 +6,11 @@ import { openTestIndex, type TestIndex } from '../../../support/agents/rag-index
 import { useTempFolder } from '../../../support/folders.ts';
 import {
   type AbsentWord,
+  type DrawnTexts,
   type MeasuredQuery,
   meanOf,
   measureAbsent,
+  measureDrawn,
   measureRag,
   openJudgedIndex,
   type RagLanguage,
@@ -27,12 +29,14 @@ describe('search by words in several languages', () => {
   const folder = useTempFolder('rag-languages');
   let measured: readonly MeasuredQuery[];
   let absent: readonly AbsentWord[];
+  let drawn: DrawnTexts;
   let documents: readonly string[];
   let index: TestIndex;
   before(async () => {
     measured = await measureRag(path.join(folder, 'judged'));
     const judged = await openJudgedIndex(path.join(folder, 'absent'));
     absent = measureAbsent(judged);
+    drawn = measureDrawn(judged);
     documents = Array.from({ length: judged.reader.count() }, (_, at) => {
       const { title, text } = judged.reader.passage(at + 1) ?? { title: '', text: '' };
       return `${title} ${text}`.toLowerCase();
@@ -65,10 +69,51 @@ describe('search by words in several languages', () => {
       for (const { word, found } of finding) expect(found[0]?.score, word).to.be.below(1);
     });
 
+  for (const kind of ['words', 'questions'] as const)
+    it(`G54: finds nothing for 98 of 100 ${kind} that were drawn from lists of others and stand nowhere`, () => {
+      const texts = drawn[kind];
+      expect(texts).to.have.length(kind === 'words' ? 500 : 100);
+      for (const word of texts.flatMap((text) => text.split(' ')))
+        expect(
+          documents.filter((text) => text.includes(word.toLowerCase())),
+          word,
+        ).to.deep.equal([]);
+      const finding = texts.filter((text) => drawn.finding.includes(text));
+      expect(finding.length, finding.join(', ')).to.be.at.most(texts.length / 50);
+    });
+
+  const UNLIKE: readonly (readonly [text: string, query: string])[] = [
+    ['La facture arrive.', 'picture'],
+    ['The others may wait.', 'mother'],
+    ['Read these articles.', 'particle'],
+    ['une attestation', 'gestation'],
+    ['It ends in November.', 'member'],
+    ['一か月以内に登録したい', 'せたい'],
+  ];
+  for (const [text, query] of UNLIKE)
+    it(`G54: does not find "${text}" for "${query}", which only shares letters with it`, async () => {
+      index.write({ 'text.txt': text, 'other.txt': 'zzz' });
+      await index.update();
+      expect(index.sources(query)).to.deep.equal([]);
+    });
+
+  const KIN: readonly (readonly [text: string, query: string])[] = [
+    ['Kündigung der Wohnung', 'gekündigt'],
+    ['Die Gesundheitskarte', 'Karte'],
+    ['a voluntary payment', 'involuntary'],
+    ['les salariés', 'salarier'],
+  ];
+  for (const [text, query] of KIN)
+    it(`G54: still finds "${text}" for "${query}"`, async () => {
+      index.write({ 'text.txt': text, 'other.txt': 'zzz' });
+      await index.update();
+      expect(index.sources(query)).to.deep.equal(['text.txt']);
+    });
+
   it('has the figures of docs/plugins/rag.md, which npm run rag writes', () => {
     const page = readFileSync(new URL('../../../../docs/plugins/rag.md', import.meta.url), 'utf8');
     const figures = (text: string) => (text.match(/\b[01]\.\d{3}\b/g) ?? []).map(Number);
-    const now = figures(withRagFigures(page, measured, absent));
+    const now = figures(withRagFigures(page, measured, absent, drawn));
     expect(figures(page)).to.have.length(now.length).and.above(20);
     // Node's dictionaries of Chinese and Japanese differ slightly between releases.
     for (const [at, figure] of figures(page).entries()) expect(figure).to.be.closeTo(now[at] ?? 0, 0.03);

@@ -3,11 +3,11 @@ import { type AgentDefinition, GatewayError } from '../../../../contract/index.t
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway, type Setup } from '../../../support/agents/agent-gateway.ts';
 import {
-  askedFor,
   gate,
   lastUserText,
   type Rule,
   type ScriptedModel,
+  schemaNameOf,
   scriptModel,
   systemOf,
 } from '../../../support/agents/scripted-model.ts';
@@ -48,31 +48,31 @@ describe('agents/team', () => {
 
   it('answers the request of the spec with content, usage and model', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', system: 'You plan movement', reply: report('go north') },
-      { asked: 'report', system: 'You report what can be known', reply: report('a cat ahead') },
-      { asked: 'result', reply: { plan: 'north around the cat', steps: 2 } },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', system: 'You plan movement', reply: report('go north') },
+      { schema: 'report', system: 'You report what can be known', reply: report('a cat ahead') },
+      { schema: 'result', reply: { plan: 'north around the cat', steps: 2 } },
     ]);
-    const answer = await post(PATH, {
+    const response = await post(PATH, {
       model: 'other/model',
       message: 'get me to the kitchen',
       response_model: { plan: 'string', steps: 'integer' },
     });
-    expect(answer.status).to.equal(200);
-    expect(answer.body.content).to.deep.equal({ plan: 'north around the cat', steps: 2 });
-    expect(answer.body.model).to.equal('other/model');
-    expect(answer.body.usage.total_tokens).to.equal(
-      answer.body.usage.prompt_tokens + answer.body.usage.completion_tokens,
+    expect(response.status).to.equal(200);
+    expect(response.body.content).to.deep.equal({ plan: 'north around the cat', steps: 2 });
+    expect(response.body.model).to.equal('other/model');
+    expect(response.body.usage.total_tokens).to.equal(
+      response.body.usage.prompt_tokens + response.body.usage.completion_tokens,
     );
     expect(
-      answer.body.trace.map(({ agent, status }: { agent: string; status: string }) => `${agent} ${status}`),
+      response.body.trace.map(({ agent, status }: { agent: string; status: string }) => `${agent} ${status}`),
     ).to.have.members(['router ok', 'navigation ok', 'perception ok', 'writer ok']);
   });
 
   it('responds directly, with two calls, when the router needs no agent', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route() },
-      { asked: 'result', reply: { answer: 'hello' } },
+      { schema: 'assignments', reply: route() },
+      { schema: 'result', reply: { answer: 'hello' } },
     ]);
     const { body } = await post(PATH, { message: 'hi' });
     expect(body.content).to.deep.equal({ answer: 'hello' });
@@ -81,9 +81,9 @@ describe('agents/team', () => {
 
   it('counts one request against the caller’s limits however many model calls it makes', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route('planning') },
-      { asked: 'report', reply: report('three steps') },
-      { asked: 'result', reply: { answer: 'done' } },
+      { schema: 'assignments', reply: route('planning') },
+      { schema: 'report', reply: report('three steps') },
+      { schema: 'result', reply: { answer: 'done' } },
     ]);
     await post(PATH, { message: 'plan it' });
     expect(model.calls.map(({ context }) => context.skip)).to.deep.equal([
@@ -97,9 +97,9 @@ describe('agents/team', () => {
 
   it('sums the usage of every call, corrections included', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route() },
-      { asked: 'result', times: 1, reply: { wrong: true } },
-      { asked: 'result', reply: { answer: 'right' } },
+      { schema: 'assignments', reply: route() },
+      { schema: 'result', times: 1, reply: { wrong: true } },
+      { schema: 'result', reply: { answer: 'right' } },
     ]);
     const { body } = await post(PATH, { message: 'hi' });
     expect(model.calls).to.have.length(3);
@@ -110,50 +110,50 @@ describe('agents/team', () => {
   it('runs the chosen specialists at the same time', async () => {
     const both = gate();
     const { post } = await open([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', after: both.opened, reply: report('seen') },
-      { asked: 'result', reply: { answer: 'ok' } },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', after: both.opened, reply: report('seen') },
+      { schema: 'result', reply: { answer: 'ok' } },
     ]);
-    const answer = post(PATH, { message: 'look and go' });
+    const response = post(PATH, { message: 'look and go' });
     await until(
       'both specialists are asked',
-      () => model.calls.filter(({ request }) => askedFor(request) === 'report').length === 2,
+      () => model.calls.filter(({ request }) => schemaNameOf(request) === 'report').length === 2,
     );
     both.open();
-    expect((await answer).status).to.equal(200);
+    expect((await response).status).to.equal(200);
   });
 
   it('runs no more specialists at once than maxParallel', async () => {
     const one = gate();
     const { post } = await open(
       [
-        { asked: 'assignments', reply: route('navigation', 'perception', 'planning') },
-        { asked: 'report', times: 1, after: one.opened, reply: report('first') },
-        { asked: 'report', reply: report('next') },
-        { asked: 'result', reply: { answer: 'ok' } },
+        { schema: 'assignments', reply: route('navigation', 'perception', 'planning') },
+        { schema: 'report', times: 1, after: one.opened, reply: report('first') },
+        { schema: 'report', reply: report('next') },
+        { schema: 'result', reply: { answer: 'ok' } },
       ],
       { limits: { maxParallel: 1 } },
     );
-    const answer = post(PATH, { message: 'x' });
+    const response = post(PATH, { message: 'x' });
     await until('the first specialist is asked', () => model.calls.length === 2);
     await new Promise(setImmediate);
     expect(model.calls).to.have.length(2);
     one.open();
-    expect((await answer).body.trace).to.have.length(5);
+    expect((await response).body.trace).to.have.length(5);
   });
 
   it('records a failed specialist, informs the writer, and responds all the same', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', system: 'You plan movement', reply: report('go north') },
-      { asked: 'report', reply: new GatewayError('provider_unavailable', 'down') },
-      { asked: 'result', reply: { answer: 'north' } },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', system: 'You plan movement', reply: report('go north') },
+      { schema: 'report', reply: new GatewayError('provider_unavailable', 'down') },
+      { schema: 'result', reply: { answer: 'north' } },
     ]);
     const { status, body } = await post(PATH, { message: 'x' });
     expect(status).to.equal(200);
     const failed = body.trace.find(({ agent }: { agent: string }) => agent === 'perception');
     expect(failed).to.include({ status: 'failed', error: 'provider_unavailable' });
-    const writer = model.calls.find(({ request }) => askedFor(request) === 'result');
+    const writer = model.calls.find(({ request }) => schemaNameOf(request) === 'result');
     expect(systemOf(writer?.request ?? { model: '', messages: [] })).to.include('No report came from: perception');
   });
 
@@ -161,10 +161,10 @@ describe('agents/team', () => {
     const never = gate();
     const { post } = await open(
       [
-        { asked: 'assignments', reply: route('navigation', 'perception') },
-        { asked: 'report', system: 'You plan movement', reply: report('go north') },
-        { asked: 'report', after: never.opened, reply: report('too late') },
-        { asked: 'result', reply: { answer: 'north' } },
+        { schema: 'assignments', reply: route('navigation', 'perception') },
+        { schema: 'report', system: 'You plan movement', reply: report('go north') },
+        { schema: 'report', after: never.opened, reply: report('too late') },
+        { schema: 'result', reply: { answer: 'north' } },
       ],
       { limits: { agentTimeout: '50ms' } },
     );
@@ -179,8 +179,8 @@ describe('agents/team', () => {
 
   it('answers the first error when all specialists fail', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', reply: new GatewayError('upstream_rate_limited', 'slow down') },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', reply: new GatewayError('upstream_rate_limited', 'slow down') },
     ]);
     const { status, body } = await post(PATH, { message: 'x' });
     expect(status).to.equal(429);
@@ -191,15 +191,15 @@ describe('agents/team', () => {
     const { post } = await open([
       { reply: new GatewayError('unsupported_model', 'no such model', { param: 'model' }) },
     ]);
-    const { status, body } = await post(PATH, { message: 'x', model: 'nobody/nothing' });
+    const { status, body } = await post(PATH, { message: 'x', model: 'missing/nothing' });
     expect(status).to.equal(404);
     expect(body.error.code).to.equal('unsupported_model');
   });
 
   it('answers directly when the router’s answer cannot be read', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: { nonsense: 1 } },
-      { asked: 'result', reply: { answer: 'fine' } },
+      { schema: 'assignments', reply: { nonsense: 1 } },
+      { schema: 'result', reply: { answer: 'fine' } },
     ]);
     const { body } = await post(PATH, { message: 'x' });
     expect(body.content).to.deep.equal({ answer: 'fine' });
@@ -208,15 +208,15 @@ describe('agents/team', () => {
 
   it('lets specialists consult each other for one round, and the consulting one revise', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route('navigation') },
-      { asked: 'report', user: 'Reports of others', reply: report('left, past the table') },
-      { asked: 'report', system: 'You report what can', reply: report('a table on the right') },
+      { schema: 'assignments', reply: route('navigation') },
+      { schema: 'report', user: 'Reports of others', reply: report('left, past the table') },
+      { schema: 'report', system: 'You report what can', reply: report('a table on the right') },
       {
-        asked: 'report',
+        schema: 'report',
         system: 'You plan movement',
         reply: report('unsure', { needs: [{ agent: 'perception', question: 'what is on the right?' }] }),
       },
-      { asked: 'result', reply: { answer: 'left' } },
+      { schema: 'result', reply: { answer: 'left' } },
     ]);
     const { body } = await post(PATH, { message: 'x' });
     const rounds = body.trace.filter(({ round }: { round?: number }) => round !== undefined);
@@ -232,9 +232,9 @@ describe('agents/team', () => {
   it('does not allow consultation in the last round', async () => {
     const { post } = await open(
       [
-        { asked: 'assignments', reply: route('navigation') },
-        { asked: 'report', reply: report('sure') },
-        { asked: 'result', reply: { answer: 'ok' } },
+        { schema: 'assignments', reply: route('navigation') },
+        { schema: 'report', reply: report('sure') },
+        { schema: 'result', reply: { answer: 'ok' } },
       ],
       { limits: { maxRounds: 1 } },
     );
@@ -245,9 +245,9 @@ describe('agents/team', () => {
   it('keeps two calls for the writer and skips specialists beyond the budget', async () => {
     const { post } = await open(
       [
-        { asked: 'assignments', reply: route('navigation', 'perception', 'planning') },
-        { asked: 'report', reply: report('found') },
-        { asked: 'result', reply: { answer: 'ok' } },
+        { schema: 'assignments', reply: route('navigation', 'perception', 'planning') },
+        { schema: 'report', reply: report('found') },
+        { schema: 'result', reply: { answer: 'ok' } },
       ],
       { limits: { maxCalls: 4, maxParallel: 1 } },
     );
@@ -261,8 +261,8 @@ describe('agents/team', () => {
   it('starts no specialist once the tokens are spent', async () => {
     const { post } = await open(
       [
-        { asked: 'assignments', reply: route('navigation') },
-        { asked: 'result', reply: { answer: 'ok' } },
+        { schema: 'assignments', reply: route('navigation') },
+        { schema: 'result', reply: { answer: 'ok' } },
       ],
       { limits: { maxTokens: 1 } },
     );
@@ -283,8 +283,8 @@ describe('agents/team', () => {
   it('cancels every agent’s call when the client hangs up', async () => {
     const never = gate();
     const { url } = await open([
-      { asked: 'assignments', reply: route('navigation', 'perception') },
-      { asked: 'report', after: never.opened, reply: 'never' },
+      { schema: 'assignments', reply: route('navigation', 'perception') },
+      { schema: 'report', after: never.opened, reply: 'never' },
     ]);
     const client = new AbortController();
     const request = fetch(`${url}${PATH}`, {
@@ -301,9 +301,9 @@ describe('agents/team', () => {
 
   it('shows context to all agents, inputs and images to specialists and writer, and no memory by default', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route('perception') },
-      { asked: 'report', reply: report('a door') },
-      { asked: 'result', reply: { answer: 'a door' } },
+      { schema: 'assignments', reply: route('perception') },
+      { schema: 'report', reply: report('a door') },
+      { schema: 'result', reply: { answer: 'a door' } },
     ]);
     const url = 'data:image/png;base64,iVBORw0KGgo=';
     await post(PATH, {
@@ -331,9 +331,9 @@ describe('agents/team', () => {
     };
     const { post } = await open(
       [
-        { asked: 'assignments', reply: route('planning') },
-        { asked: 'report', user: 'the sun sets at six', reply: report('leave at five') },
-        { asked: 'result', reply: { answer: 'at five', actions: [] } },
+        { schema: 'assignments', reply: route('planning') },
+        { schema: 'report', user: 'the sun sets at six', reply: report('leave at five') },
+        { schema: 'result', reply: { answer: 'at five', actions: [] } },
       ],
       { agents: { planning: { tools: ['almanac'] } } },
       { agents: [almanac] },
@@ -347,8 +347,8 @@ describe('agents/team', () => {
 
   it('shows the router only the beginning of long inputs', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route() },
-      { asked: 'result', reply: { answer: 'ok' } },
+      { schema: 'assignments', reply: route() },
+      { schema: 'result', reply: { answer: 'ok' } },
     ]);
     await post(PATH, { message: 'x', inputs: `${'y'.repeat(50_000)}END` });
     expect(lastUserText(model.calls[0]!.request).length).to.be.lessThan(11_000);
@@ -358,9 +358,15 @@ describe('agents/team', () => {
   describe('with actions', () => {
     it('answers {answer, actions} with given actions and valid arguments', async () => {
       const { post } = await open([
-        { asked: 'assignments', reply: route('navigation') },
-        { asked: 'report', reply: report('north', { actions: [{ name: 'move', arguments: { direction: 'north' } }] }) },
-        { asked: 'result', reply: { answer: 'going', actions: [{ name: 'move', arguments: { direction: 'north' } }] } },
+        { schema: 'assignments', reply: route('navigation') },
+        {
+          schema: 'report',
+          reply: report('north', { actions: [{ name: 'move', arguments: { direction: 'north' } }] }),
+        },
+        {
+          schema: 'result',
+          reply: { answer: 'going', actions: [{ name: 'move', arguments: { direction: 'north' } }] },
+        },
       ]);
       const { body } = await post(PATH, { message: 'go', actions: [MOVE, { name: 'stop' }] });
       expect(body.content).to.deep.equal({
@@ -371,7 +377,7 @@ describe('agents/team', () => {
     });
 
     const REFUSED: readonly { readonly title: string; readonly action: object; readonly says: string }[] = [
-      { title: 'an action nobody gave', action: { name: 'fly', arguments: {} }, says: 'fly' },
+      { title: 'an unknown action', action: { name: 'fly', arguments: {} }, says: 'fly' },
       {
         title: 'an argument outside its enum',
         action: { name: 'move', arguments: { direction: 'up' } },
@@ -382,8 +388,8 @@ describe('agents/team', () => {
     for (const { title, action, says } of REFUSED) {
       it(`retries once for ${title}, and then fails`, async () => {
         const { post } = await open([
-          { asked: 'assignments', reply: route() },
-          { asked: 'result', reply: { answer: 'x', actions: [action] } },
+          { schema: 'assignments', reply: route() },
+          { schema: 'result', reply: { answer: 'x', actions: [action] } },
         ]);
         const { status, body } = await post(PATH, { message: 'go', actions: [MOVE] });
         expect(status).to.equal(503);
@@ -396,8 +402,8 @@ describe('agents/team', () => {
 
     it('treats none as no action', async () => {
       const { post } = await open([
-        { asked: 'assignments', reply: route() },
-        { asked: 'result', reply: { answer: 'staying', actions: [{ name: 'none' }] } },
+        { schema: 'assignments', reply: route() },
+        { schema: 'result', reply: { answer: 'staying', actions: [{ name: 'none' }] } },
       ]);
       const { body } = await post(PATH, { message: 'go', actions: [MOVE] });
       expect(body.content).to.deep.equal({ answer: 'staying', actions: [] });
@@ -405,9 +411,9 @@ describe('agents/team', () => {
 
     it('holds the action of a response_model to the given names and arguments', async () => {
       const { post } = await open([
-        { asked: 'assignments', reply: route() },
-        { asked: 'result', times: 1, reply: { action: 'teleport', parameters: {}, why: 'fast' } },
-        { asked: 'result', reply: { action: 'move', parameters: { direction: 'east', hurry: null }, why: 'free' } },
+        { schema: 'assignments', reply: route() },
+        { schema: 'result', times: 1, reply: { action: 'teleport', parameters: {}, why: 'fast' } },
+        { schema: 'result', reply: { action: 'move', parameters: { direction: 'east', hurry: null }, why: 'free' } },
       ]);
       const { body } = await post(PATH, {
         message: 'go',
@@ -421,9 +427,9 @@ describe('agents/team', () => {
     it('does not show actions to a specialist that is not to see them', async () => {
       const { post } = await open(
         [
-          { asked: 'assignments', reply: route('perception') },
-          { asked: 'report', reply: report('seen') },
-          { asked: 'result', reply: { answer: 'x', actions: [] } },
+          { schema: 'assignments', reply: route('perception') },
+          { schema: 'report', reply: report('seen') },
+          { schema: 'result', reply: { answer: 'x', actions: [] } },
         ],
         { agents: { perception: { actions: false } } },
       );
@@ -506,9 +512,9 @@ describe('agents/team', () => {
     for (const { title, body, status, param } of BAD) {
       it(`${title}, before any model is called`, async () => {
         const { post } = await open([]);
-        const answer = await post(PATH, body);
-        expect(answer.status).to.equal(status);
-        expect(answer.body.error.param).to.equal(param);
+        const response = await post(PATH, body);
+        expect(response.status).to.equal(status);
+        expect(response.body.error.param).to.equal(param);
         expect(model.calls).to.have.length(0);
       });
     }
@@ -516,8 +522,8 @@ describe('agents/team', () => {
 
   it('accepts null for every optional field', async () => {
     const { post } = await open([
-      { asked: 'assignments', reply: route() },
-      { asked: 'result', reply: { answer: 'ok' } },
+      { schema: 'assignments', reply: route() },
+      { schema: 'result', reply: { answer: 'ok' } },
     ]);
     const nulls = {
       model: null,
@@ -534,9 +540,9 @@ describe('agents/team', () => {
   describe('streams', () => {
     it('agent events and then the result', async () => {
       const { stream } = await open([
-        { asked: 'assignments', reply: route('planning') },
-        { asked: 'report', reply: report('two steps') },
-        { asked: 'result', reply: { answer: 'ok' } },
+        { schema: 'assignments', reply: route('planning') },
+        { schema: 'report', reply: report('two steps') },
+        { schema: 'result', reply: { answer: 'ok' } },
       ]);
       const { events } = await stream(PATH, { message: 'x' });
       expect(events.map(({ event, data }) => `${event} ${data.agent ?? ''}`.trim())).to.deep.equal([
@@ -561,8 +567,8 @@ describe('agents/team', () => {
     it('cancels every agent’s call when the reader leaves', async () => {
       const never = gate();
       const { url } = await open([
-        { asked: 'assignments', reply: route('navigation', 'perception') },
-        { asked: 'report', after: never.opened, reply: 'never' },
+        { schema: 'assignments', reply: route('navigation', 'perception') },
+        { schema: 'report', after: never.opened, reply: 'never' },
       ]);
       const client = new AbortController();
       const response = await fetch(`${url}${PATH}`, {
@@ -593,9 +599,9 @@ describe('agents/team', () => {
       };
       const { stream } = await open(
         [
-          { asked: 'assignments', reply: route('stubborn', 'navigation') },
-          { asked: 'report', reply: report('north') },
-          { asked: 'result', reply: { answer: 'ok' } },
+          { schema: 'assignments', reply: route('stubborn', 'navigation') },
+          { schema: 'report', reply: report('north') },
+          { schema: 'result', reply: { answer: 'ok' } },
         ],
         { limits: { agentTimeout: '50ms' } },
         { agents: [stubborn] },
@@ -611,8 +617,8 @@ describe('agents/team', () => {
 
     it('reports a later error as an event, and ends', async () => {
       const { stream } = await open([
-        { asked: 'assignments', reply: route() },
-        { asked: 'result', reply: new GatewayError('provider_unavailable', 'down') },
+        { schema: 'assignments', reply: route() },
+        { schema: 'result', reply: new GatewayError('provider_unavailable', 'down') },
       ]);
       const { status, events } = await stream(PATH, { message: 'x' });
       expect(status).to.equal(200);
@@ -623,9 +629,9 @@ describe('agents/team', () => {
 
   it('logs neither the message nor any answer', async () => {
     const { post, logged } = await open([
-      { asked: 'assignments', reply: route('planning') },
-      { asked: 'report', reply: report('secret-report') },
-      { asked: 'result', reply: { wrong: 'secret-answer' } },
+      { schema: 'assignments', reply: route('planning') },
+      { schema: 'report', reply: report('secret-report') },
+      { schema: 'result', reply: { wrong: 'secret-answer' } },
     ]);
     await post(PATH, { message: 'secret-message', context: 'secret-context' });
     expect(logged()).to.not.match(/secret-/);

@@ -34,7 +34,7 @@ describe('agents/team/members', () => {
     expect(team.tools.has('rag')).to.equal(true);
   });
 
-  const FAULTS: readonly {
+  const PROBLEMS: readonly {
     readonly title: string;
     readonly args: Parameters<typeof assembleTeam>;
     readonly says: string;
@@ -47,9 +47,9 @@ describe('agents/team/members', () => {
       args: [undefined, [{ ...planner, name: 'The Planner' }]],
       says: 'a-z',
     },
-    { title: 'a tool nobody registered', args: [{ planning: { tools: ['rag'] } }, []], says: '"rag"' },
+    { title: 'an unregistered tool', args: [{ planning: { tools: ['rag'] } }, []], says: '"rag"' },
   ];
-  for (const { title, args, says } of FAULTS) {
+  for (const { title, args, says } of PROBLEMS) {
     it(`refuses ${title} at the start`, () => {
       expect(() => assembleTeam(...args)).to.throw(TypeError, says);
     });

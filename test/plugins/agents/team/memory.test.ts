@@ -2,14 +2,20 @@ import { expect } from 'chai';
 import type { AgentDefinition } from '../../../../contract/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';
-import { askedFor, gate, type Rule, type ScriptedModel, scriptModel } from '../../../support/agents/scripted-model.ts';
+import {
+  gate,
+  type Rule,
+  type ScriptedModel,
+  schemaNameOf,
+  scriptModel,
+} from '../../../support/agents/scripted-model.ts';
 import { until } from '../../../support/wait.ts';
 
 const PATH = '/api/core/agent';
 const WIPE = '/api/core/agent/memory';
 const DIRECT: readonly Rule[] = [
-  { asked: 'assignments', reply: { agents: [] } },
-  { asked: 'result', reply: { answer: 'the blue one' } },
+  { schema: 'assignments', reply: { agents: [] } },
+  { schema: 'result', reply: { answer: 'the blue one' } },
 ];
 
 describe('agents/team memory', () => {
@@ -58,9 +64,9 @@ describe('agents/team memory', () => {
 
   it('does not show memory to a specialist that is not to see it', async () => {
     model = scriptModel([
-      { asked: 'assignments', reply: { agents: [{ agent: 'planning', instruction: 'plan' }] } },
-      { asked: 'report', reply: { summary: 'planned' } },
-      { asked: 'result', reply: { answer: 'ok' } },
+      { schema: 'assignments', reply: { agents: [{ agent: 'planning', instruction: 'plan' }] } },
+      { schema: 'report', reply: { summary: 'planned' } },
+      { schema: 'result', reply: { answer: 'ok' } },
     ]);
     const config = { model: 'base/model', agents: { planning: { memory: false } } };
     gateway = await openAgentGateway({ plugins: [{ plugin: team, config }], model });
@@ -107,9 +113,9 @@ describe('agents/team memory', () => {
   it('gives a deletion precedence over a running call', async () => {
     const writing = gate();
     const { post, delete: wipe } = await open([
-      { asked: 'assignments', reply: { agents: [] } },
-      { asked: 'result', times: 1, after: writing.opened, reply: { answer: 'late' } },
-      { asked: 'result', reply: { answer: 'ok' } },
+      { schema: 'assignments', reply: { agents: [] } },
+      { schema: 'result', times: 1, after: writing.opened, reply: { answer: 'late' } },
+      { schema: 'result', reply: { answer: 'ok' } },
     ]);
     const inFlight = post(PATH, { message: 'a secret' });
     await until('the writer is asked', () => model.calls.length === 2);
@@ -132,9 +138,9 @@ describe('agents/team memory', () => {
     expect(lastPrompt()).to.include('they chose colours').and.not.include('turn 1');
     const [first, ...others] = model.calls.slice(calls, calls + 3);
     expect(first?.context.skip, 'the router’s call is the one that limits are held to').to.equal(undefined);
-    expect(askedFor(first!.request)).to.equal('assignments');
+    expect(schemaNameOf(first!.request)).to.equal('assignments');
     expect(others.every(({ context }) => context.skip?.includes('rpm'))).to.equal(true);
-    const paid = model.calls.slice(calls, calls + 3).every(({ answered }) => answered);
+    const paid = model.calls.slice(calls, calls + 3).every(({ replied }) => replied);
     expect(paid && body.usage.total_tokens).to.be.greaterThan(0);
   });
 

@@ -1,5 +1,7 @@
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { KEY_PATTERN } from '../../../../plugins/auth/api-key/format.ts';
+import { openKeyv } from '../../../../plugins/stores/keyv/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { startKeys } from '../../../support/identity/keys.ts';
@@ -72,11 +74,11 @@ describe('the command `tollgate keys`', () => {
 
   const WRONG: readonly (readonly [string, Record<string, string>])[] = [
     ['no user', {}],
-    ['a duration that is none', { user: 'u', expires: 'soon' }],
+    ['an invalid duration', { user: 'u', expires: 'soon' }],
     ['a date without a zone', { user: 'u', expires: '2999-01-01T00:00' }],
     ['a limit in words', { user: 'u', rpm: 'many' }],
     ['a limit of nothing', { user: 'u', tpm: '0' }],
-    ['an amount that is none', { user: 'u', budget: 'five' }],
+    ['an invalid amount', { user: 'u', budget: 'five' }],
     ['an empty name in a list', { user: 'u', models: 'a,,b' }],
     ['a tag without a value', { user: 'u', tag: 'team' }],
     ['one tag with two values', { user: 'u', tag: 'team=a,team=b' }],
@@ -90,6 +92,17 @@ describe('the command `tollgate keys`', () => {
       expect((await gateway.run(['keys', 'list'])).json).to.deep.include({ data: [] });
     });
   }
+
+  it('refuses a number without a unit where a duration is expected, and shows both readings', async () => {
+    const { json: key } = await gateway.run(['keys', 'create'], { user: 'u' });
+    const messageOf = (words: readonly string[], options: Record<string, string>): Promise<string> =>
+      gateway.run(words, options).then(() => 'done', String);
+    const readings = '"60" is not a duration: a unit is missing. Write "60s" for seconds or "60ms" for milliseconds.';
+    expect(await messageOf(['keys', 'create'], { user: 'u', expires: '60' })).to.include(`--expires ${readings}`);
+    const rotate = ['keys', 'rotate', String((key as { prefix: string }).prefix)];
+    expect(await messageOf(rotate, { overlap: '60' })).to.include(`--overlap ${readings}`);
+    expect(await messageOf(rotate, { overlap: '31d' })).to.include('--overlap must be a duration of at most 30d');
+  });
 
   const UNKNOWN: readonly (readonly [title: string, option: string, value: string, param: string, hint: RegExp])[] = [
     ['plan', 'plan', 'por', 'plan', /The plan "por" does not exist. Plans of the configuration: pro\./],
@@ -107,8 +120,8 @@ describe('the command `tollgate keys`', () => {
       const sent = option === 'plan' ? value : value.split(',');
       const bearer = `token:ann:${JSON.stringify(option === 'plan' ? { plan: value } : {})}`;
       const body = { [option]: sent };
-      const { body: answer } = await own.request('POST', '/api/core/api_keys/create', { bearer, body });
-      expect(answer.error).to.include({ code: 'invalid_request', param });
+      const { body: response } = await own.request('POST', '/api/core/api_keys/create', { bearer, body });
+      expect(response.error).to.include({ code: 'invalid_request', param });
       expect((await own.run(['keys', 'list'])).json).to.deep.include({ data: [] });
     });
   }
@@ -182,6 +195,20 @@ describe('the first API key', () => {
     const gateway = await startKeys(store, {}, isDefault);
     await gateway.run(['keys', 'revoke', gateway.announcements[0]?.value ?? '']);
     expect((await startKeys(store, {}, isDefault)).announcements).to.deep.equal([]);
+  });
+
+  it('G65: is not made again at a restart on a store that cannot list its keys', async () => {
+    const adapter = fileURLToPath(new URL('../../../fixtures/stores/map-adapter.mjs', import.meta.url));
+    const announced: number[] = [];
+    for (let start = 0; start < 3; start += 1) {
+      // The documents outlive the store, the index of keys does not.
+      const store = await openKeyv({ adapter, baseDir: import.meta.dirname, timeoutMs: 10_000 });
+      announced.push(
+        (await startKeys(store, { bootstrap: true })).announcements.filter(({ use }) => use === 'key').length,
+      );
+      await store.close();
+    }
+    expect(announced).to.deep.equal([1, 0, 0]);
   });
 
   it('is not created if keys exist', async () => {

@@ -21,20 +21,20 @@ describe('keys that end', () => {
       return keys.find(({ record }) => record.id === id);
     };
     const look = async (hasReceiver = true): Promise<readonly OperatorNotice[]> => {
-      const told: OperatorNotice[] = [];
+      const reported: OperatorNotice[] = [];
       const readies: (() => void | Promise<void>)[] = [];
       const closers: (() => void | Promise<void>)[] = [];
       const api = {
-        operators: { figure: () => undefined, gateway: {} as GatewayView },
+        operators: { gauge: () => undefined, gateway: {} as GatewayView },
         log: createSilentLog(),
         onReady: (ready: () => void | Promise<void>) => void readies.push(ready),
         onClose: (close: () => void | Promise<void>) => void closers.push(close),
       };
-      if (hasReceiver) onNotice(api, (notice) => void told.push(notice));
+      if (hasReceiver) onNotice(api, (notice) => void reported.push(notice));
       watchEnds(api, index, { find });
       for (const each of [...readies, ...closers]) await each();
       for (const each of closers) await each();
-      return told;
+      return reported;
     };
     return { look, index, reads };
   };

@@ -5,155 +5,160 @@ import type { KeyLimits } from '../../../../plugins/auth/api-key/records.ts';
 
 interface Case {
   readonly title: string;
-  readonly asked: Partial<KeyLimits>;
+  readonly requested: Partial<KeyLimits>;
   readonly own: Creator;
   readonly gets?: Partial<KeyLimits>;
   readonly refuses?: string;
 }
 
 const CASES: readonly Case[] = [
-  { title: 'sets no limit when neither side has one', asked: {}, own: {}, gets: {} },
+  { title: 'sets no limit when neither side has one', requested: {}, own: {}, gets: {} },
   {
     title: 'inherits every limit of the creator',
-    asked: {},
+    requested: {},
     own: { plan: 'pro', models: ['gpt-5'], providers: ['openai'], rpm: 5, tpm: 6, budget: 7 },
     gets: { plan: 'pro', models: ['gpt-5'], providers: ['openai'], rpm: 5, tpm: 6, budget: 7 },
   },
   {
     title: 'takes lower numbers',
-    asked: { rpm: 1, tpm: 2, budget: 0 },
+    requested: { rpm: 1, tpm: 2, budget: 0 },
     own: { rpm: 5, tpm: 6, budget: 7 },
     gets: { rpm: 1, tpm: 2, budget: 0 },
   },
-  { title: 'takes equal numbers', asked: { rpm: 5 }, own: { rpm: 5 }, gets: { rpm: 5 } },
-  { title: 'refuses more requests', asked: { rpm: 6 }, own: { rpm: 5 }, refuses: 'rpm' },
-  { title: 'refuses more tokens', asked: { tpm: 6 }, own: { tpm: 5 }, refuses: 'tpm' },
-  { title: 'refuses a greater budget', asked: { budget: 6 }, own: { budget: 5 }, refuses: 'budget_usd' },
-  { title: 'takes the own plan', asked: { plan: 'pro' }, own: { plan: 'pro' }, gets: { plan: 'pro' } },
-  { title: 'refuses another plan', asked: { plan: 'pro' }, own: { plan: 'free' }, refuses: 'plan' },
-  { title: 'refuses a plan to a token that names none', asked: { plan: 'pro' }, own: {}, refuses: 'plan' },
+  { title: 'takes equal numbers', requested: { rpm: 5 }, own: { rpm: 5 }, gets: { rpm: 5 } },
+  { title: 'refuses more requests', requested: { rpm: 6 }, own: { rpm: 5 }, refuses: 'rpm' },
+  { title: 'refuses more tokens', requested: { tpm: 6 }, own: { tpm: 5 }, refuses: 'tpm' },
+  { title: 'refuses a greater budget', requested: { budget: 6 }, own: { budget: 5 }, refuses: 'budget_usd' },
+  { title: 'takes the own plan', requested: { plan: 'pro' }, own: { plan: 'pro' }, gets: { plan: 'pro' } },
+  { title: 'refuses another plan', requested: { plan: 'pro' }, own: { plan: 'free' }, refuses: 'plan' },
+  { title: 'refuses a plan to a token that names none', requested: { plan: 'pro' }, own: {}, refuses: 'plan' },
   {
     title: 'takes an own model',
-    asked: { models: ['gpt-5'] },
+    requested: { models: ['gpt-5'] },
     own: { models: ['gpt-5', 'claude'] },
     gets: { models: ['gpt-5'] },
   },
-  { title: 'takes an own alias', asked: { models: ['fast'] }, own: { models: ['fast'] }, gets: { models: ['fast'] } },
+  {
+    title: 'takes an own alias',
+    requested: { models: ['fast'] },
+    own: { models: ['fast'] },
+    gets: { models: ['fast'] },
+  },
   {
     title: 'takes anything of a token that has all models',
-    asked: { models: ['gpt-5', 'openai/*'] },
+    requested: { models: ['gpt-5', 'openai/*'] },
     own: { models: ['*'] },
     gets: { models: ['gpt-5', 'openai/*'] },
   },
   {
     title: 'refuses all models to a token that has some',
-    asked: { models: ['*'] },
+    requested: { models: ['*'] },
     own: { models: ['gpt-5', 'openai/*'] },
     refuses: 'models[0]',
   },
   {
     title: 'refuses a sibling whose name begins with an own one',
-    asked: { models: ['gpt-5-pro'] },
+    requested: { models: ['gpt-5-pro'] },
     own: { models: ['gpt-5'] },
     refuses: 'models[0]',
   },
   {
     title: 'inherits the server tools of the creator',
-    asked: {},
+    requested: {},
     own: { serverTools: ['web_search'] },
     gets: { serverTools: ['web_search'] },
   },
   {
     title: 'takes one of the own server tools',
-    asked: { serverTools: ['mcp'] },
+    requested: { serverTools: ['mcp'] },
     own: { serverTools: ['web_search', 'mcp'] },
     gets: { serverTools: ['mcp'] },
   },
   {
     title: 'refuses server tools to a token that names none, unlike models',
-    asked: { serverTools: ['web_search'] },
+    requested: { serverTools: ['web_search'] },
     own: {},
     refuses: 'server_tools[0]',
   },
-  { title: 'refuses a shorter name', asked: { models: ['gpt'] }, own: { models: ['gpt-5'] }, refuses: 'models[0]' },
+  { title: 'refuses a shorter name', requested: { models: ['gpt'] }, own: { models: ['gpt-5'] }, refuses: 'models[0]' },
   {
     title: 'refuses the second of two models',
-    asked: { models: ['gpt-5', 'claude'] },
+    requested: { models: ['gpt-5', 'claude'] },
     own: { models: ['gpt-5'] },
     refuses: 'models[1]',
   },
   {
     title: 'refuses openai/gpt-5 to a token with openai/*, since another provider may have a model of that name',
-    asked: { models: ['openai/gpt-5'] },
+    requested: { models: ['openai/gpt-5'] },
     own: { models: ['openai/*'] },
     refuses: 'models[0]',
   },
   {
     title: 'takes openai/gpt-5 of a token with openai/* for a key of that provider',
-    asked: { models: ['openai/gpt-5'], providers: ['openai'] },
+    requested: { models: ['openai/gpt-5'], providers: ['openai'] },
     own: { models: ['openai/*'] },
     gets: { models: ['openai/gpt-5'], providers: ['openai'] },
   },
   {
     title: 'refuses it for a key of two providers',
-    asked: { models: ['openai/gpt-5'], providers: ['openai', 'openrouter'] },
+    requested: { models: ['openai/gpt-5'], providers: ['openai', 'openrouter'] },
     own: { models: ['openai/*'] },
     refuses: 'models[0]',
   },
   {
     title: 'refuses it for a key of another provider',
-    asked: { models: ['openai/gpt-5'], providers: ['openrouter'] },
+    requested: { models: ['openai/gpt-5'], providers: ['openrouter'] },
     own: { models: ['openai/*'] },
     refuses: 'models[0]',
   },
   {
     title: 'refuses gpt-5 to a token with openai/gpt-5, since an alias may have that name',
-    asked: { models: ['gpt-5'], providers: ['openai'] },
+    requested: { models: ['gpt-5'], providers: ['openai'] },
     own: { models: ['openai/gpt-5'] },
     refuses: 'models[0]',
   },
   {
     title: 'refuses gpt-5 to a token with openai/gpt-5',
-    asked: { models: ['gpt-5'] },
+    requested: { models: ['gpt-5'] },
     own: { models: ['openai/gpt-5'] },
     refuses: 'models[0]',
   },
   {
     title: 'takes openai/gpt-5 of a token with gpt-5 for a key of that provider',
-    asked: { models: ['openai/gpt-5'], providers: ['openai'] },
+    requested: { models: ['openai/gpt-5'], providers: ['openai'] },
     own: { models: ['gpt-5'] },
     gets: { models: ['openai/gpt-5'], providers: ['openai'] },
   },
   {
     title: 'binds models to the provider that the token itself is bound to',
-    asked: { models: ['openai/gpt-5'] },
+    requested: { models: ['openai/gpt-5'] },
     own: { models: ['gpt-5'], providers: ['openai'] },
     gets: { models: ['openai/gpt-5'], providers: ['openai'] },
   },
   {
     title: 'refuses any model to a token that has none',
-    asked: { models: ['gpt-5'] },
+    requested: { models: ['gpt-5'] },
     own: { models: [] },
     refuses: 'models[0]',
   },
   {
     title: 'takes an own provider',
-    asked: { providers: ['openai'] },
+    requested: { providers: ['openai'] },
     own: { providers: ['openai', 'gemini'] },
     gets: { providers: ['openai'] },
   },
   {
     title: 'refuses a provider whose name begins with an own one',
-    asked: { providers: ['openai-eu'] },
+    requested: { providers: ['openai-eu'] },
     own: { providers: ['openai'] },
     refuses: 'providers[0]',
   },
 ];
 
 describe('the inheritance of a key from its creator', () => {
-  for (const { title, asked, own, gets, refuses } of CASES) {
+  for (const { title, requested, own, gets, refuses } of CASES) {
     it(title, () => {
-      const run = () => narrow({ name: 'k', ...asked }, own);
+      const run = () => narrow({ name: 'k', ...requested }, own);
       if (refuses === undefined) {
         expect(run()).to.deep.equal({ name: 'k', ...gets });
         return;

@@ -22,9 +22,9 @@ function startVerifier() {
     ...{ id: right.id, userId: 'ann', account: 'ann', name: '', hash: HASH.toString('hex') },
     ...{ pepperId: 'p', createdAt: 0 },
   };
-  const asked: string[] = [];
+  const requests: string[] = [];
   const find = async (id: string): Promise<StoredKey | undefined> => {
-    asked.push(id);
+    requests.push(id);
     return id === right.id ? { record, version: 0 } : undefined;
   };
   const verifier = createVerifier(
@@ -46,26 +46,26 @@ function startVerifier() {
       return (error as GatewayError).code ?? (error as Error).message;
     }
   };
-  return { right, withId, asked, verify, exceed };
+  return { right, withId, requests, verify, exceed };
 }
 
 describe('look-ups of API keys from an address that sends wrong ones (E34)', () => {
   it('E34: are not made for a key that was never right here', async () => {
-    const { asked, verify, exceed } = startVerifier();
+    const { requests, verify, exceed } = startVerifier();
     exceed();
     expect(await verify(createKey(randomBytes).text, 0)).to.equal('too many');
     expect(await verify('tg_none', 0)).to.equal('invalid_api_key');
-    expect(asked).to.deep.equal([]);
+    expect(requests).to.deep.equal([]);
   });
 
   it('E34: are made for a key that was right here, however long ago, also after others tried its id', async () => {
-    const { right, withId, asked, verify, exceed } = startVerifier();
+    const { right, withId, requests, verify, exceed } = startVerifier();
     expect(await verify(right.text, 0)).to.equal('ann');
     exceed();
     expect(await verify(right.text, 1000)).to.equal('ann');
-    expect(asked).to.have.lengthOf(1);
+    expect(requests).to.have.lengthOf(1);
     expect(await verify(right.text, 3_600_000)).to.equal('ann');
-    expect(asked).to.have.lengthOf(2);
+    expect(requests).to.have.lengthOf(2);
     // A wrong secret causes another read of the entry; the right one still works.
     expect(await verify(withId().text, 7_200_000)).to.equal('too many');
     expect(await verify(right.text, 7_200_000)).to.equal('ann');

@@ -76,14 +76,14 @@ describe('the pepper of API keys', () => {
 
   for (const pepper of ['', 'short', 'x'.repeat(40), 'change-me-please-change-me-please-x']) {
     it(`is refused when it is ${JSON.stringify(pepper.slice(0, 20))}`, async () => {
-      const fault = await readPeppers({ pepper }, folder, warn).catch((error) => error.message);
-      expect(fault).to.match(/^pepper .*openssl rand/);
+      const message = await readPeppers({ pepper }, folder, warn).catch((error) => error.message);
+      expect(message).to.match(/^pepper .*openssl rand/);
     });
   }
 
   describe('of several gateways on one store', () => {
     const start = (store: Store, config: object) => startKeys(store, config);
-    const fault = (promise: Promise<unknown>) =>
+    const failureOf = (promise: Promise<unknown>) =>
       promise.then(
         () => 'it started',
         (error: Error) => error.message,
@@ -92,15 +92,15 @@ describe('the pepper of API keys', () => {
     it('has to be the same', async () => {
       const store = await openMemory();
       await start(store, { pepper: PEPPER });
-      expect(await fault(start(store, { pepper: OTHER_PEPPER }))).to.match(
+      expect(await failureOf(start(store, { pepper: OTHER_PEPPER }))).to.match(
         /belong to another pepper.*same auth\.api-key\.pepper/,
       );
-      expect(await fault(start(store, { pepper: PEPPER }))).to.equal('it started');
+      expect(await failureOf(start(store, { pepper: PEPPER }))).to.equal('it started');
     });
 
     it('admits exactly one of two that start concurrently with different ones', async () => {
       const store = await openMemory();
-      const outcomes = await Promise.all([PEPPER, OTHER_PEPPER].map((pepper) => fault(start(store, { pepper }))));
+      const outcomes = await Promise.all([PEPPER, OTHER_PEPPER].map((pepper) => failureOf(start(store, { pepper }))));
       expect(outcomes.filter((outcome) => outcome === 'it started')).to.have.lengthOf(1);
     });
 
@@ -112,7 +112,7 @@ describe('the pepper of API keys', () => {
       expect(await changed.authenticate(out)).to.include({ userId: 'ann' });
       const fresh = (await changed.run(['keys', 'create'], { user: 'bob' })).out;
       expect(await changed.authenticate(fresh)).to.include({ userId: 'bob' });
-      expect(await fault(start(store, { pepper: OTHER_PEPPER }))).to.match(/belong to another pepper/);
+      expect(await failureOf(start(store, { pepper: OTHER_PEPPER }))).to.match(/belong to another pepper/);
     });
 
     it('can be given up when it is lost, with the keys under it', async () => {

@@ -66,7 +66,7 @@ describe('the routes of API keys', () => {
     });
 
     it('creates a key with the caller’s identity and rights', async () => {
-      const asked = {
+      const request = {
         name: ' laptop ',
         models: ['gpt-5'],
         providers: ['openai'],
@@ -74,8 +74,8 @@ describe('the routes of API keys', () => {
         tpm: 1000,
         budget_usd: '2.50',
       };
-      const { api_key, api_key_info } = await create(ANN, asked);
-      expect(api_key_info).to.deep.include({ ...asked, name: 'laptop' });
+      const { api_key, api_key_info } = await create(ANN, request);
+      expect(api_key_info).to.deep.include({ ...request, name: 'laptop' });
       expect(await gateway.authenticate(api_key)).to.deep.equal({
         credential: 'key',
         userId: 'ann',
@@ -110,9 +110,9 @@ describe('the routes of API keys', () => {
     });
 
     it('never grants more than the token has', async () => {
-      const answer = await gateway.request('POST', CREATE, { bearer: 'token:ann:{"rpm":5}', body: { rpm: 6 } });
-      expect(answer.status).to.equal(403);
-      expect(answer.body.error).to.include({ code: 'permission_denied', param: 'rpm' });
+      const response = await gateway.request('POST', CREATE, { bearer: 'token:ann:{"rpm":5}', body: { rpm: 6 } });
+      expect(response.status).to.equal(403);
+      expect(response.body.error).to.include({ code: 'permission_denied', param: 'rpm' });
       expect((await create('token:ann:{"rpm":5}')).api_key_info.rpm).to.equal(5);
     });
 
@@ -131,18 +131,18 @@ describe('the routes of API keys', () => {
     ];
     for (const [title, body, param] of WRONG) {
       it(`refuses ${title}`, async () => {
-        const answer = await gateway.request('POST', CREATE, { bearer: ANN, body });
-        expect(answer.body.error).to.include({ code: 'invalid_request', param });
+        const response = await gateway.request('POST', CREATE, { bearer: ANN, body });
+        expect(response.body.error).to.include({ code: 'invalid_request', param });
         expect((await gateway.request('GET', KEYS, { bearer: ANN })).body.data).to.deep.equal([]);
       });
     }
 
     it('creates exactly the maximum number of keys of a user under concurrent requests', async () => {
       gateway = await startKeys(await openMemory(), { maxKeysPerUser: 5 });
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 50 }, () => gateway.request('POST', CREATE, { bearer: ANN })),
       );
-      const statuses = answers.map(({ status }) => status).sort();
+      const statuses = responses.map(({ status }) => status).sort();
       expect(statuses).to.deep.equal([...Array(5).fill(200), ...Array(45).fill(409)]);
       expect((await gateway.request('GET', KEYS, { bearer: ANN })).body.data).to.have.lengthOf(5);
       expect((await gateway.request('POST', CREATE, { bearer: BOB })).status).to.equal(200);
@@ -166,8 +166,8 @@ describe('the routes of API keys', () => {
         const { api_key_info } = await create(ANN);
         await gateway.request('DELETE', KEYS, { bearer: ANN, body: { id: api_key_info.id } });
       }
-      const answer = await gateway.request('POST', CREATE, { bearer: ANN });
-      expect([answer.status, answer.body.error.code]).to.deep.equal([429, 'rate_limited']);
+      const response = await gateway.request('POST', CREATE, { bearer: ANN });
+      expect([response.status, response.body.error.code]).to.deep.equal([429, 'rate_limited']);
     });
   });
 
@@ -199,7 +199,7 @@ describe('the routes of API keys', () => {
     it('shows when a key was last used', async () => {
       const { api_key } = await create();
       await gateway.authenticate(api_key);
-      await until('the use is told', async () => {
+      await until('the use is reported', async () => {
         const { body } = await gateway.request('GET', KEYS, { bearer: ANN });
         return body.data[0].last_used_at !== null;
       });
@@ -270,10 +270,10 @@ describe('the routes of API keys', () => {
 
     it('creates one successor under concurrent requests', async () => {
       const body = { id: (await create()).api_key_info.id, overlap_seconds: 60 };
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 10 }, () => gateway.request('POST', ROTATE, { bearer: ANN, body })),
       );
-      expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, ...Array(9).fill(409)]);
+      expect(responses.map(({ status }) => status).sort()).to.deep.equal([200, ...Array(9).fill(409)]);
       expect((await gateway.request('GET', KEYS, { bearer: ANN })).body.data).to.have.lengthOf(2);
     });
 
@@ -294,8 +294,8 @@ describe('the routes of API keys', () => {
     it('creates no key with more rights than its token', async () => {
       const { api_key_info } = await create(ANN, { rpm: 100 });
       const bearer = 'token:ann:{"rpm":5}';
-      const answer = await gateway.request('POST', ROTATE, { bearer, body: { id: api_key_info.id } });
-      expect(answer.body.error).to.include({ code: 'permission_denied', param: 'rpm' });
+      const response = await gateway.request('POST', ROTATE, { bearer, body: { id: api_key_info.id } });
+      expect(response.body.error).to.include({ code: 'permission_denied', param: 'rpm' });
     });
 
     it('keeps the plan that the operator gave a key', async () => {
@@ -315,9 +315,9 @@ describe('the routes of API keys', () => {
           gateway.request('POST', ROTATE, { bearer: BOB, body: { id: strange } }),
           gateway.request('GET', KEYS, { bearer: BOB, query: { after: strange } }),
         ];
-        const answers = await Promise.all(requests);
-        expect(answers.map(({ status }) => status)).to.deep.equal([404, 404, 404]);
-        expect(new Set(answers.map(({ body }) => body.error.message)).size).to.equal(1);
+        const responses = await Promise.all(requests);
+        expect(responses.map(({ status }) => status)).to.deep.equal([404, 404, 404]);
+        expect(new Set(responses.map(({ body }) => body.error.message)).size).to.equal(1);
       }
       expect((await gateway.request('GET', KEYS, { bearer: ANN })).body.data[0]).to.include({ id, deleted: false });
     });
@@ -357,8 +357,8 @@ describe('the routes of API keys', () => {
       });
 
       it(`wants the permission for ${method} ${path}`, async () => {
-        const answer = await gateway.request(method, path, { bearer: 'token:ann:{"permissions":["keys:read"]}' });
-        expect([answer.status, answer.body.error.code]).to.deep.equal([403, 'permission_denied']);
+        const response = await gateway.request(method, path, { bearer: 'token:ann:{"permissions":["keys:read"]}' });
+        expect([response.status, response.body.error.code]).to.deep.equal([403, 'permission_denied']);
       });
     }
   });

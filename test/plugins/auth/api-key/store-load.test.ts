@@ -59,10 +59,10 @@ describe('API keys of a user who has many', () => {
     await gateway.request('POST', `${KEYS}/create`, { bearer });
     const ofOne = load.reads;
     load.reads = 0;
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 50 }, () => gateway.request('POST', `${KEYS}/create`, { bearer })),
     );
-    expect(answers.map(({ status }) => status)).to.deep.equal(answers.map(() => 409));
+    expect(responses.map(({ status }) => status)).to.deep.equal(responses.map(() => 409));
     expect(load.reads).to.be.at.most(3 * ofOne);
     expect((await gateway.request('GET', KEYS, { bearer })).body.data).to.have.lengthOf(5);
   });
@@ -76,10 +76,10 @@ describe('API keys of a user who has many', () => {
       const body = { id: api_key_info.id };
       await gateway.request('DELETE', KEYS, { bearer, body });
     }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, () => gateway.request('POST', `${KEYS}/create`, { bearer })),
     );
-    expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(2);
-    expect(answers.filter(({ status }) => status === 409)).to.have.lengthOf(8);
+    expect(responses.filter(({ status }) => status === 200)).to.have.lengthOf(2);
+    expect(responses.filter(({ status }) => status === 409)).to.have.lengthOf(8);
   });
 });

@@ -9,7 +9,7 @@ import { startKeys } from '../../../support/identity/keys.ts';
 import type { FakeGateway } from '../../../support/plugins/fake-gateway.ts';
 import { describeWith, type TestServer } from '../../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../../support/stores/postgres-server.ts';
-import { askRedis, REDIS_SERVER, startRedisServer } from '../../../support/stores/redis-server.ts';
+import { REDIS_SERVER, sendToRedis, startRedisServer } from '../../../support/stores/redis-server.ts';
 import { eventually } from '../../../support/wait.ts';
 
 const CREATE = '/api/core/api_keys/create';
@@ -91,19 +91,21 @@ function testTwoNodes(open: () => Promise<Store>): void {
   });
 
   it('S12 create exactly the maximum number of keys of a user for fifty concurrent requests to both', async () => {
-    const asked = Array.from({ length: 50 }, (_, at) => (at % 2 === 0 ? one : two).request('POST', CREATE, { bearer }));
-    const answers = await Promise.all(asked);
-    expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(5);
-    expect(answers.filter(({ status }) => status === 409)).to.have.lengthOf(45);
+    const pending = Array.from({ length: 50 }, (_, at) =>
+      (at % 2 === 0 ? one : two).request('POST', CREATE, { bearer }),
+    );
+    const responses = await Promise.all(pending);
+    expect(responses.filter(({ status }) => status === 200)).to.have.lengthOf(5);
+    expect(responses.filter(({ status }) => status === 409)).to.have.lengthOf(45);
     const { data } = (await two.request('GET', KEYS, { bearer })).body;
-    const made = answers.flatMap(({ body }) => (body.api_key_info ? [body.api_key_info.id] : []));
+    const made = responses.flatMap(({ body }) => (body.api_key_info ? [body.api_key_info.id] : []));
     expect(data.map((key: { id: string }) => key.id)).to.have.members(made);
   });
 
   it('create one successor for a key that both rotate', async () => {
     const body = { id: (await create()).api_key_info.id, overlap_seconds: 60 };
-    const answers = await Promise.all([one, two, one, two].map((by) => by.request('POST', ROTATE, { bearer, body })));
-    expect(answers.filter(({ status }) => status === 200)).to.have.lengthOf(1);
+    const responses = await Promise.all([one, two, one, two].map((by) => by.request('POST', ROTATE, { bearer, body })));
+    expect(responses.filter(({ status }) => status === 200)).to.have.lengthOf(1);
     expect((await one.request('GET', KEYS, { bearer })).body.data).to.have.lengthOf(2);
   });
 
@@ -185,8 +187,8 @@ function testOutages(start: () => Promise<TestServer>, open: (url: string) => Pr
 
   it('S03 returns 503 while the server hangs, creates nothing, and recovers with it', async () => {
     server.freeze();
-    const answer = await gateway.request('POST', CREATE, { bearer: 'token:bob' });
-    expect(answer.body.error.code).to.equal('store_unavailable');
+    const response = await gateway.request('POST', CREATE, { bearer: 'token:bob' });
+    expect(response.body.error.code).to.equal('store_unavailable');
     expect(await codeOf(check())).to.equal('store_unavailable');
     server.thaw();
     await works();
@@ -228,7 +230,7 @@ describeWith('API keys on redis', { 'redis-server': REDIS_SERVER }, function (th
       const store = await openRedis({ url: server.url, timeoutMs: PATIENT_MS });
       const gateway = await startKeys(store);
       const { api_key } = (await gateway.request('POST', CREATE, { bearer: 'token:ann' })).body;
-      await askRedis(server.port, 'FLUSHALL');
+      await sendToRedis(server.port, 'FLUSHALL');
       expect(await codeOf(gateway.authenticate(api_key))).to.equal('invalid_api_key');
       await gateway.close();
       await store.close();

@@ -224,8 +224,8 @@ describe('the check of API keys', () => {
     it('makes no key when the store fails midway, and leaves no place taken', async () => {
       gateway = await startKeys(store, { maxKeysPerUser: 2 });
       store.failSets();
-      const answer = await gateway.request('POST', '/api/core/api_keys/create', { bearer: 'token:bob' });
-      expect(answer.body.error.code).to.equal('store_unavailable');
+      const response = await gateway.request('POST', '/api/core/api_keys/create', { bearer: 'token:bob' });
+      expect(response.body.error.code).to.equal('store_unavailable');
       store.recover();
       const list = await gateway.request('GET', '/api/core/api_keys', { bearer: 'token:bob' });
       expect(list.body.data).to.deep.equal([]);
@@ -245,14 +245,14 @@ describe('the check of API keys', () => {
     it('answers 503 to every route, and shows nothing of the store', async () => {
       store.fail();
       const sent = { bearer: 'token:ann', body: { id: idOf(key) } };
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         gateway.request('POST', '/api/core/api_keys/rotate', sent),
         gateway.request('DELETE', '/api/core/api_keys', sent),
         gateway.request('GET', '/api/core/api_keys', { bearer: 'token:ann', query: { after: idOf(key) } }),
         gateway.request('POST', '/api/core/api_keys/create', { bearer: 'token:ann' }),
       ]);
-      expect(answers.map(({ body }) => body.error.code)).to.deep.equal(Array(4).fill('store_unavailable'));
-      expect(JSON.stringify(answers)).not.to.match(/ECONN|6379|redis/);
+      expect(responses.map(({ body }) => body.error.code)).to.deep.equal(Array(4).fill('store_unavailable'));
+      expect(JSON.stringify(responses)).not.to.match(/ECONN|6379|redis/);
     });
   });
 });

@@ -97,8 +97,8 @@ describe('attacks on tokens', () => {
 
   it('J05 refuses keys in the token or at its URLs, and requests none of them', async () => {
     const attacker = await createSigner('evil');
-    const asked: string[] = [];
-    const server = await listen((url) => asked.push(url));
+    const requests: string[] = [];
+    const server = await listen((url) => requests.push(url));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
     for (const header of [
       { jwk: attacker.publicJwk },
@@ -110,7 +110,7 @@ describe('attacks on tokens', () => {
       await expectRefused(await attacker.sign({}, header));
     }
     server.close();
-    expect(asked).to.deep.equal([]);
+    expect(requests).to.deep.equal([]);
   });
 
   for (const kid of ['../../../../dev/null', "' OR 1=1 --", '', 'one\u0000', '__proto__']) {
@@ -166,7 +166,7 @@ describe('attacks on tokens', () => {
     ['J10 refuses a token that is not valid yet', { nbf: Math.floor(Date.now() / 1000) + 3600 }],
     ['J11 refuses a token without an audience', { aud: undefined }],
     ['J11 refuses a token for somebody else', { aud: 'other' }],
-    ['J11 refuses a token for nobody', { aud: [] }],
+    ['J11 refuses a token without an audience', { aud: [] }],
     ['J11 refuses an audience that only begins alike', { aud: 'tollgate.evil' }],
     ['J11 refuses an audience in other letters', { aud: 'Tollgate' }],
     ['J11 refuses a token for this gateway and others', { aud: [AUDIENCE, 'other'] }],
@@ -220,8 +220,8 @@ describe('attacks on tokens', () => {
   it('J16 grants no permission for other values', async () => {
     for (const scope of ['', 'keys', 'keys:writeall', 'keys:write,other', 'KEYS:WRITE', 'admin', '*', undefined]) {
       const bearer = await signer.sign({ scope });
-      const answer = await gateway.request('POST', '/api/core/api_keys/create', { bearer });
-      expect([scope, answer.status, answer.body.error?.code]).to.deep.equal([scope, 403, 'permission_denied']);
+      const response = await gateway.request('POST', '/api/core/api_keys/create', { bearer });
+      expect([scope, response.status, response.body.error?.code]).to.deep.equal([scope, 403, 'permission_denied']);
     }
   });
 

@@ -10,15 +10,15 @@ describe('reading keys from a provider', () => {
   let server: Server;
   let issuer: string;
   let paths: Record<string, RequestListener>;
-  let asked: string[];
+  let requests: string[];
   let keys: { keys: object[] };
 
   before(async () => {
     keys = { keys: [(await createSigner('one')).publicJwk] };
     server = createServer((request, response) => {
-      asked.push(request.url ?? '');
-      const answer = paths[request.url ?? ''];
-      if (answer) answer(request, response);
+      requests.push(request.url ?? '');
+      const respond = paths[request.url ?? ''];
+      if (respond) respond(request, response);
       else response.writeHead(404).end();
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -29,7 +29,7 @@ describe('reading keys from a provider', () => {
     server.close();
   });
   beforeEach(() => {
-    asked = [];
+    requests = [];
     paths = { '/.well-known/openid-configuration': json({ issuer, jwks_uri: `${issuer}/keys` }), '/keys': json(keys) };
   });
 
@@ -42,7 +42,7 @@ describe('reading keys from a provider', () => {
     if (origin.kind === 'secret') throw new Error('a secret is not read');
     return loadKeys(origin);
   };
-  const faultOf = (promise: Promise<unknown>) =>
+  const problemOf = (promise: Promise<unknown>) =>
     promise.then(
       () => 'it was read',
       (error: Error) => `${error.name}: ${error.message}`,
@@ -50,19 +50,19 @@ describe('reading keys from a provider', () => {
 
   it('finds them through the discovery document', async () => {
     expect(await load()).to.deep.equal(keys);
-    expect(asked).to.deep.equal(['/.well-known/openid-configuration', '/keys']);
+    expect(requests).to.deep.equal(['/.well-known/openid-configuration', '/keys']);
   });
 
   it('finds the discovery document of an issuer with a path', async () => {
     const tenant = `${issuer}/realms/acme`;
     paths['/realms/acme/.well-known/openid-configuration'] = json({ issuer: tenant, jwks_uri: `${issuer}/keys` });
     expect(await load({ issuer: tenant })).to.deep.equal(keys);
-    expect(await faultOf(load({ issuer: `${tenant}/` }))).to.match(/belongs to the issuer/);
+    expect(await problemOf(load({ issuer: `${tenant}/` }))).to.match(/belongs to the issuer/);
   });
 
   it('requests only the keys if their URL is configured', async () => {
     expect(await load({ jwksUri: `${issuer}/keys` })).to.deep.equal(keys);
-    expect(asked).to.deep.equal(['/keys']);
+    expect(requests).to.deep.equal(['/keys']);
   });
 
   const DOCUMENTS: readonly (readonly [string, () => unknown, RegExp])[] = [
@@ -74,11 +74,11 @@ describe('reading keys from a provider', () => {
     ['with keys in a file', () => ({ issuer, jwks_uri: 'file:///etc/passwd' }), /no jwks_uri/],
     ['with keys at no address', () => ({ issuer, jwks_uri: 'keys' }), /no jwks_uri/],
   ];
-  for (const [title, document, fault] of DOCUMENTS) {
+  for (const [title, document, problem] of DOCUMENTS) {
     it(`refuses a discovery document ${title}`, async () => {
       paths['/.well-known/openid-configuration'] = json(document());
-      expect(await faultOf(load())).to.match(fault);
-      expect(asked).to.deep.equal(['/.well-known/openid-configuration']);
+      expect(await problemOf(load())).to.match(problem);
+      expect(requests).to.deep.equal(['/.well-known/openid-configuration']);
     });
   }
 
@@ -94,26 +94,26 @@ describe('reading keys from a provider', () => {
   for (const [title, set] of SETS) {
     it(`refuses ${title} in place of keys`, async () => {
       paths['/keys'] = json(set);
-      expect(await faultOf(load())).to.match(/contains no (JWK set|key)/);
+      expect(await problemOf(load())).to.match(/contains no (JWK set|key)/);
     });
   }
 
   it('follows no redirect', async () => {
     paths['/keys'] = (_request, response) => void response.writeHead(302, { location: '/elsewhere' }).end();
     paths['/elsewhere'] = json(keys);
-    expect(await faultOf(load())).to.match(/status 302/);
-    expect(asked).not.to.include('/elsewhere');
+    expect(await problemOf(load())).to.match(/status 302/);
+    expect(requests).not.to.include('/elsewhere');
   });
 
   it('refuses an answer of more than a mebibyte, announced or not', async () => {
     const big = JSON.stringify({ ...keys, junk: 'x'.repeat(1024 * 1024) });
     paths['/keys'] = (_request, response) => void response.end(big);
-    expect(await faultOf(load())).to.match(/more than 1048576 bytes/);
+    expect(await problemOf(load())).to.match(/more than 1048576 bytes/);
     paths['/keys'] = (_request, response) => {
       response.write(big.slice(0, 600_000));
       response.end(big.slice(600_000));
     };
-    expect(await faultOf(load())).to.match(/more than 1048576 bytes/);
+    expect(await problemOf(load())).to.match(/more than 1048576 bytes/);
   });
 
   it('refuses an endless answer', async () => {
@@ -122,20 +122,20 @@ describe('reading keys from a provider', () => {
       const pour = (): void => void response.write(piece, (error) => (error ? undefined : setImmediate(pour)));
       pour();
     };
-    expect(await faultOf(load())).to.match(/more than 1048576 bytes/);
+    expect(await problemOf(load())).to.match(/more than 1048576 bytes/);
   });
 
   for (const status of [201, 204, 401, 500, 503]) {
     it(`refuses the status ${status}`, async () => {
       paths['/keys'] = (_request, response) => void response.writeHead(status).end();
-      expect(await faultOf(load())).to.match(new RegExp(`status ${status}`));
+      expect(await problemOf(load())).to.match(new RegExp(`status ${status}`));
     });
   }
 
   it('refuses anything but JSON in UTF-8', async () => {
     for (const bytes of [Buffer.from('<html>'), Buffer.from([0x7b, 0xff, 0x7d]), Buffer.alloc(0)]) {
       paths['/keys'] = (_request, response) => void response.end(bytes);
-      expect(await faultOf(load())).to.match(/is not JSON|TypeError/);
+      expect(await problemOf(load())).to.match(/is not JSON|TypeError/);
     }
   });
 });

@@ -66,12 +66,12 @@ describe('tokens of a real OpenID provider', () => {
     const gateway = await start();
     const [ann, bob] = await Promise.all([provider.token('ann'), provider.token('bob')]);
     const { id } = (await gateway.request('POST', CREATE, { bearer: ann })).body.api_key_info;
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       gateway.request('DELETE', KEYS, { bearer: bob, body: { id } }),
       gateway.request('POST', `${KEYS}/rotate`, { bearer: bob, body: { id } }),
       gateway.request('GET', KEYS, { bearer: bob, query: { after: id } }),
     ]);
-    expect(answers.map(({ status }) => status)).to.deep.equal([404, 404, 404]);
+    expect(responses.map(({ status }) => status)).to.deep.equal([404, 404, 404]);
     expect((await gateway.request('GET', KEYS, { bearer: bob })).body.data).to.deep.equal([]);
   });
 
@@ -82,12 +82,12 @@ describe('tokens of a real OpenID provider', () => {
 
   it('grant the permission by the configured value', async () => {
     const gateway = await start({ permission: 'keys:read' });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       ['keys:read', 'keys:write'].map(async (scope) =>
         gateway.request('POST', CREATE, { bearer: await provider.token('ann', scope) }),
       ),
     );
-    expect(answers.map(({ status }) => status)).to.deep.equal([200, 403]);
+    expect(responses.map(({ status }) => status)).to.deep.equal([200, 403]);
   });
 
   it('are refused when they are for another audience', async () => {
@@ -130,7 +130,7 @@ describe('tokens of a real OpenID provider', () => {
     await provider.goAway();
     const gateway = await start();
     // The keys are fetched concurrently with the start: the provider is back only after the fetch has failed.
-    await until('the failure is told', () => gateway.logs.some(({ level }) => level === 'warn'));
+    await until('the failure is logged', () => gateway.logs.some(({ level }) => level === 'warn'));
     await provider.comeBack();
     const token = await provider.token('ann');
     await provider.goAway();

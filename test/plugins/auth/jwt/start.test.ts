@@ -72,11 +72,11 @@ describe('the start of the jwt plugin', () => {
   ];
   for (const [title, config, message] of REFUSED) {
     it(`is refused ${title}`, async () => {
-      const fault = await start(config).then(
+      const problem = await start(config).then(
         () => 'it started',
         (error: Error) => error.message,
       );
-      expect(fault).to.match(message);
+      expect(problem).to.match(message);
     });
   }
 

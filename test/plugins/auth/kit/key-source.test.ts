@@ -80,7 +80,7 @@ describe('the keys of an identity provider', () => {
     down = true;
     nowMs += 3_599_999;
     expect(await outcome('one')).to.equal('found');
-    await until('the failure is told', () => failures.length === 1);
+    await until('the failure is reported', () => failures.length === 1);
     nowMs += 5001;
     expect(await outcome('one')).to.equal('store_unavailable');
   });

@@ -64,14 +64,14 @@ describe('signing in at a provider that is hostile, broken or down', () => {
   const signIn = async (
     prepare: (nonce: string) => void | Promise<void>,
     back: Readonly<Record<string, string>> = { code: 'a-code' },
-  ): Promise<Ended & { readonly asked: URLSearchParams }> => {
+  ): Promise<Ended & { readonly params: URLSearchParams }> => {
     const browser = openBrowser();
     const begun = await browser.send(`${origin}${ADMIN}/login`);
-    if (begun.status !== 302) return { ...(await readEnd(begun)), asked: new URLSearchParams() };
-    const asked = new URL(begun.headers.get('location') ?? '').searchParams;
-    await prepare(asked.get('nonce') ?? '');
-    const query = new URLSearchParams({ state: asked.get('state') ?? '', ...back });
-    return { ...(await readEnd(await browser.send(`${origin}${ADMIN}/callback?${query}`))), asked };
+    if (begun.status !== 302) return { ...(await readEnd(begun)), params: new URLSearchParams() };
+    const sentParams = new URL(begun.headers.get('location') ?? '').searchParams;
+    await prepare(sentParams.get('nonce') ?? '');
+    const query = new URLSearchParams({ state: sentParams.get('state') ?? '', ...back });
+    return { ...(await readEnd(await browser.send(`${origin}${ADMIN}/callback?${query}`))), params: sentParams };
   };
   const readEnd = async (response: Response): Promise<Ended> => {
     const isIn = response.headers.getSetCookie().some((cookie) => cookie.startsWith('tollgate-session='));
@@ -85,10 +85,10 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     );
 
   it('succeeds with a correct provider, which receives the verifier of the challenge and the secret', async () => {
-    const { status, isIn, asked } = await withToken({});
+    const { status, isIn, params } = await withToken({});
     expect([status, isIn]).to.deep.equal([302, true]);
     const [form] = provider.forms;
-    expect(challengeOf(form?.get('code_verifier') ?? '')).to.equal(asked.get('code_challenge'));
+    expect(challengeOf(form?.get('code_verifier') ?? '')).to.equal(params.get('code_challenge'));
     expect(Object.fromEntries(form ?? [])).to.include({ grant_type: 'authorization_code', code: 'a-code' });
     expect(form?.get('client_secret')).to.equal(null);
   });
@@ -166,7 +166,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
   });
 
   it('distinguishes error responses of the provider, and shows none of its texts', async () => {
-    const told = { error_description: '<script>alert(1)</script>', error_uri: 'https://evil.example' };
+    const reported = { error_description: '<script>alert(1)</script>', error_uri: 'https://evil.example' };
     const codes: Readonly<Record<string, string>> = {
       access_denied: 'permission_denied',
       login_required: 'permission_denied',
@@ -177,7 +177,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       invalid_scope: 'feature_disabled',
     };
     for (const [error, expected] of Object.entries(codes)) {
-      const { code, message, isIn } = await signIn(() => undefined, { error, ...told });
+      const { code, message, isIn } = await signIn(() => undefined, { error, ...reported });
       expect([error, code, isIn]).to.deep.equal([error, expected, false]);
       expect(message).not.to.match(/script|evil|<b>/);
     }
@@ -236,9 +236,9 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       it(`${name} allows no sign-in, with a clear error`, async () => {
         provider.discover(more);
         const options = readOptions({ ...CONFIG, issuer: provider.issuer });
-        const asked = createIdentityProvider({ options, onFailure: () => undefined, now: () => 0 });
+        const params = createIdentityProvider({ options, onFailure: () => undefined, now: () => 0 });
         const secrets = { state: 'state', nonce: 'nonce', verifier: 'verifier' };
-        expect(await codeOf(asked.loginUrl(secrets))).to.equal('store_unavailable');
+        expect(await codeOf(params.loginUrl(secrets))).to.equal('store_unavailable');
       });
 
     it('announces an issuer in responses causes a refusal of one without it', async () => {

@@ -78,7 +78,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
   });
 
   it('sends a new code challenge, state and nonce each time', async () => {
-    const asked = await Promise.all(
+    const requests = await Promise.all(
       [1, 2].map(async () => {
         const { url } = await openBrowser().visit(`${origin}${ADMIN}/login`, ({ host }) =>
           people.issuer.includes(host),
@@ -86,7 +86,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
         return Object.fromEntries(url.searchParams);
       }),
     );
-    const [one = {}, two = {}] = asked;
+    const [one = {}, two = {}] = requests;
     expect(one).to.include({ response_type: 'code', client_id: 'gateway', code_challenge_method: 'S256' });
     expect(one['scope']).to.equal('openid profile email');
     expect(one['redirect_uri']).to.equal(`${origin}${ADMIN}/callback`);

@@ -53,10 +53,10 @@ for (const [name, needs, startStore] of STORES)
       expect(tries.map(({ status }) => status).toSorted()).to.deep.equal([302, 400, 400, 400]);
       const set = done[0]?.headers.getSetCookie().find((each) => each.startsWith('tollgate-session='));
       const cookie = set?.split(';', 1)[0] ?? '';
-      const ask = (gateway: TestGateway) => fetch(`${gateway.url}${ADMIN}/session`, { headers: { cookie } });
-      for (const gateway of [one, two]) expect((await ask(gateway)).status).to.equal(200);
+      const send = (gateway: TestGateway) => fetch(`${gateway.url}${ADMIN}/session`, { headers: { cookie } });
+      for (const gateway of [one, two]) expect((await send(gateway)).status).to.equal(200);
       const out = await fetch(`${two.url}${ADMIN}/logout`, { method: 'POST', headers: { cookie, origin } });
       expect((await bodyOf(out)).ended).to.equal(true);
-      for (const gateway of [one, two]) expect((await ask(gateway)).status).to.equal(401);
+      for (const gateway of [one, two]) expect((await send(gateway)).status).to.equal(401);
     });
   });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../contract/index.ts';
-import { createKeptDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
+import { createStoredDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createSessions, OVERLAP_MS, REPLACE_MS, type Sessions } from '../../../../plugins/auth/openid/sessions.ts';
-import { withKept } from '../../../../plugins/stores/kit/kept.ts';
+import { withStored } from '../../../../plugins/stores/kit/kept.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
@@ -13,9 +13,9 @@ const ANN = { userId: 'ann', roles: ['admin'], issuer: 'https://idp.example', cl
 /** Sessions of one node on a store. */
 function open(store: Store): Sessions {
   const parts = {
-    ids: createKeptDocuments<never>(store.kept('auth'), 'ids'),
-    sessions: createKeptDocuments<never>(store.kept('auth'), 'sessions'),
-    seen: createKeptDocuments<never>(store.kept('auth'), 'seen'),
+    ids: createStoredDocuments<never>(store.stored('auth'), 'ids'),
+    sessions: createStoredDocuments<never>(store.stored('auth'), 'sessions'),
+    seen: createStoredDocuments<never>(store.stored('auth'), 'seen'),
     ofUsers: createUserDocuments(store.sets, 'sessions'),
     counters: store.counters,
   };
@@ -122,7 +122,7 @@ describe('a session of a person', () => {
   });
 
   it('counts towards the person’s stored data: of more than a hundred the oldest end first', async () => {
-    const kept = store.kept('accounts');
+    const kept = store.stored('accounts');
     const [one, ids] = [await kept.bytes('ann'), [] as string[]];
     expect(one).to.be.greaterThan(0);
     for (let at = 1; at <= 100; at += 1) ids.push(await sessions.begin(ANN, start + at));
@@ -135,7 +135,7 @@ describe('a session of a person', () => {
   });
 
   it('is refused with an explanation if an account may not store a document of its size', async () => {
-    const small = { ...store, ...withKept(store, '1kb') };
+    const small = { ...store, ...withStored(store, '1kb') };
     expect(await codeOf(open(small).begin(ANN, start))).to.equal('store_unavailable');
     const error = await open(small)
       .begin(ANN, start)

@@ -54,7 +54,7 @@ describe('signing in with a program by the account of the company', () => {
           plans: { 'large-team': 'large' },
           managedSettings: [
             { groups: ['large-team'], settings: { env: { B: '2', A: '1' }, model: 'fast' } },
-            { groups: ['nobody'], settings: {} },
+            { groups: ['missing'], settings: {} },
           ],
         },
       },
@@ -77,14 +77,13 @@ describe('signing in with a program by the account of the company', () => {
     });
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
-  const asked = async <T>(path: string, fields: Record<string, string>) => {
+  const post = async <T>(path: string, fields: Record<string, string>) => {
     const { status, text } = await form(path, fields);
     return { status, body: JSON.parse(text) as T & { readonly error?: string; readonly error_description?: string } };
   };
-  const begin = async () => (await asked<Begun>('/oauth/device_authorization', { surface: 'claude_code' })).body;
-  const poll = ({ device_code }: Begun) => asked<Tokens>('/oauth/token', { grant_type: DEVICE_GRANT, device_code });
-  const renew = (refresh_token: string) =>
-    asked<Tokens>('/oauth/token', { grant_type: 'refresh_token', refresh_token });
+  const begin = async () => (await post<Begun>('/oauth/device_authorization', { surface: 'claude_code' })).body;
+  const poll = ({ device_code }: Begun) => post<Tokens>('/oauth/token', { grant_type: DEVICE_GRANT, device_code });
+  const renew = (refresh_token: string) => post<Tokens>('/oauth/token', { grant_type: 'refresh_token', refresh_token });
   const signInOn = ({ verification_uri_complete: link }: Begun, by = browser) => signInForProgram(link, by);
   const decide = (begun: Begun, proof: string, decision = 'approve', headers: Record<string, string> = { origin }) =>
     form('/device', { user_code: begun.user_code, proof, decision }, headers);
@@ -150,8 +149,8 @@ describe('signing in with a program by the account of the company', () => {
 
   it('slows down a program that polls too often', async () => {
     const begun = await begin();
-    const answers = [await poll(begun), await poll(begun)].map(({ body }) => body.error);
-    expect(answers).to.deep.equal(['authorization_pending', 'slow_down']);
+    const responses = [await poll(begun), await poll(begun)].map(({ body }) => body.error);
+    expect(responses).to.deep.equal(['authorization_pending', 'slow_down']);
   });
 
   it('reports the person’s refusal to the program', async () => {
@@ -202,7 +201,7 @@ describe('signing in with a program by the account of the company', () => {
   });
 
   it('shows a page without scripts and frames, that escapes programs’ names', async () => {
-    const { body: begun } = await asked<Begun>('/oauth/device_authorization', {
+    const { body: begun } = await post<Begun>('/oauth/device_authorization', {
       client_id: '<script>alert(1)</script>',
     });
     const { headers, text } = await browser.visit(begun.verification_uri_complete);
@@ -252,12 +251,12 @@ describe('signing in with a program by the account of the company', () => {
   it('signs out: neither token is good for anything', async () => {
     const { access_token, refresh_token } = await signIn();
     expect(
-      (await asked('/oauth/revoke', { token: refresh_token, token_type_hint: 'refresh_token' })).body,
+      (await post('/oauth/revoke', { token: refresh_token, token_type_hint: 'refresh_token' })).body,
     ).to.deep.equal({});
     const refused = await chat(access_token);
     expect([refused.status, refused.headers.get('x-should-retry')]).to.deep.equal([401, 'false']);
     expect((await renew(refresh_token)).body.error).to.equal('invalid_grant');
-    expect((await asked('/oauth/revoke', { token: 'none of ours' })).status).to.equal(200);
+    expect((await post('/oauth/revoke', { token: 'none of ours' })).status).to.equal(200);
   });
 
   it('ends with the block of the user, and by an operator', async () => {
@@ -269,7 +268,7 @@ describe('signing in with a program by the account of the company', () => {
       'ann',
     );
     expect(list.data.at(-1)?.program).to.equal('claude_code');
-    for (const { id } of list.data) await gateway.command('sign-ins', 'end', id);
+    for (const { id } of list.data) await gateway.command('sign-ins', 'revoke', id);
     expect((await renew(refresh_token)).body.error).to.equal('invalid_grant');
     const other = await signIn();
     await gateway.command('users', 'block', 'ann', '--reason', 'left');

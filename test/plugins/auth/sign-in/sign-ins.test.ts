@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../contract/index.ts';
-import { createDocuments, createKeptDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
+import { createDocuments, createStoredDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createGrants, GRANT_MS, type Grants, readUserCode } from '../../../../plugins/auth/sign-in/grants.ts';
 import {
   createSignIns,
@@ -21,9 +21,9 @@ const ANN = { userId: 'ann', words: ['dev'], program: 'claude_code', address: '2
 function openSignIns(store: Store): SignIns {
   return createSignIns(
     {
-      accesses: createKeptDocuments<never>(store.kept('auth'), 'accesses'),
-      refreshes: createKeptDocuments<never>(store.kept('auth'), 'refreshes'),
-      signIns: createKeptDocuments<never>(store.kept('auth'), 'sign-ins'),
+      accesses: createStoredDocuments<never>(store.stored('auth'), 'accesses'),
+      refreshes: createStoredDocuments<never>(store.stored('auth'), 'refreshes'),
+      signIns: createStoredDocuments<never>(store.stored('auth'), 'sign-ins'),
       ofUsers: createUserDocuments(store.sets, 'sign-ins'),
       counters: store.counters,
     },
@@ -122,15 +122,15 @@ describe('a program that a person signed in with', () => {
   });
 
   it('checks the limit before it looks up an unknown token, but not for a known one', async () => {
-    let asked = 0;
+    let requestCount = 0;
     const count = (): void => {
-      asked += 1;
+      requestCount += 1;
     };
     await signIns.find(tokens.access, start, count);
     await signIns.find(tokens.access, start + KNOWN_MS, count);
-    expect(asked).to.equal(1);
+    expect(requestCount).to.equal(1);
     await signIns.find(`tg-access-${'x'.repeat(43)}`, start, count);
-    expect(asked).to.equal(2);
+    expect(requestCount).to.equal(2);
   });
 
   it('is neither good nor bad while the store does not answer, and its refresh token stays good', async () => {

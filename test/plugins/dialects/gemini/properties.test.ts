@@ -171,13 +171,13 @@ describe('any sequence of chunks', () => {
           { method: 'streamGenerateContent', query: sse ? { alt: 'sse' } : {} },
         );
         const writer = dialect.stream(contextOf(input, dialect.read(input).request));
-        const written = sequence.map(({ index, delta: told, finish }) =>
+        const written = sequence.map(({ index, delta: reported, finish }) =>
           writer.push({
             id: 'c',
             object: 'chat.completion.chunk',
             created: 1,
             model: 'm',
-            choices: [{ index, delta: told, finish_reason: finish }],
+            choices: [{ index, delta: reported, finish_reason: finish }],
           } as ChatChunk),
         );
         const whole = written.join('') + writer.end();
@@ -195,7 +195,7 @@ describe('any sequence of chunks', () => {
           }
         assert.equal(elements.at(-1).candidates.length, new Set(sequence.map(({ index }) => index)).size);
         const text = (key: 'content' | 'refusal') =>
-          sequence.map(({ delta: told }) => told[key]?.length ?? 0).reduce((a, b) => a + b, 0);
+          sequence.map(({ delta: reported }) => reported[key]?.length ?? 0).reduce((a, b) => a + b, 0);
         const parts = elements.flatMap((element: { candidates: { content: { parts: { text?: string }[] } }[] }) =>
           element.candidates.flatMap((one) => one.content.parts),
         );

@@ -20,8 +20,8 @@ export function writeMessagesBody(conversation: readonly ChatMessage[]) {
 }
 
 function addResult(messages: MessagesMessage[], { content, tool_call_id: id }: ChatMessage, joins: boolean): void {
-  const told = typeof content === 'string' ? content : (content ?? []).map(blockOf);
-  const block = { type: 'tool_result', tool_use_id: id, content: told };
+  const reported = typeof content === 'string' ? content : (content ?? []).map(blockOf);
+  const block = { type: 'tool_result', tool_use_id: id, content: reported };
   const last = messages.at(-1);
   if (joins && last && typeof last.content !== 'string')
     messages.splice(-1, 1, { ...last, content: [...last.content, block] });

@@ -117,15 +117,19 @@ describe('the websocket of responses', () => {
     const connection = socket.connect();
     turn(connection, create({ input: 'One' }), 'resp_1');
     bodyOf(connection, create({ input: [user('Two')], previous_response_id: 'resp_1' }));
-    const told = { message: '`input[2].role` must be a role', type: 'invalid_request_error', code: 'invalid_request' };
-    const body = { error: { ...told, param: 'input[2].role' } };
+    const reported = {
+      message: '`input[2].role` must be a role',
+      type: 'invalid_request_error',
+      code: 'invalid_request',
+    };
+    const body = { error: { ...reported, param: 'input[2].role' } };
     expect(connection.refuse(400, body, { 'retry-after': '7' })).to.deep.equal({
       type: 'error',
       status: 400,
-      error: { ...told, message: '`input[0].role` must be a role', param: 'input[0].role' },
+      error: { ...reported, message: '`input[0].role` must be a role', param: 'input[0].role' },
       headers: { 'retry-after': '7' },
     });
-    expect(connection.refuse(400, { error: { ...told, param: 'input[1].id' } }, {})).to.have.nested.property(
+    expect(connection.refuse(400, { error: { ...reported, param: 'input[1].id' } }, {})).to.have.nested.property(
       'error.param',
       'previous_response_id',
     );

@@ -16,7 +16,7 @@ async function openStore(mode: StoreMode, maxBytes?: number) {
   const memory = await openMemory(undefined, maxBytes);
   const warnings: unknown[] = [];
   const note = (...args: unknown[]) => void warnings.push(args);
-  const stores = { kept: memory.kept('responses') };
+  const stores = { stored: memory.stored('responses') };
   const api = { stores, log: { warn: note, info: note } } as unknown as ResponseStoreApi;
   const store = createResponseStore(api, mode, '1h');
   const expand = async (body: object, caller = ANN) =>
@@ -134,7 +134,7 @@ describe('the store of responses', () => {
     const memory = await openMemory();
     const warnings: unknown[] = [];
     const log = { warn: (...args: unknown[]) => void warnings.push(args) };
-    const api = { stores: { kept: memory.kept('responses') }, log } as unknown as ResponseStoreApi;
+    const api = { stores: { stored: memory.stored('responses') }, log } as unknown as ResponseStoreApi;
     const store = createResponseStore(api, 'short', '1h');
     await memory.close();
     await store.remember({ id: 'resp_1', output: [] }, contextOf({}), ANN);

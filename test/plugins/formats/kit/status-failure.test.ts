@@ -91,7 +91,7 @@ describe('retry hints', () => {
     ['reads words last', {}, error({ message: 'Please try again in 1m2.5s.' }), 62_500],
     ['reads seconds in words', {}, error({ message: 'Please retry after 20 seconds.' }), 20_000],
     ['finds nothing in other words', {}, error({ message: 'Try again later.' }), undefined],
-    ['finds nothing in a body that is none', {}, null, undefined],
+    ['finds nothing in a missing body', {}, null, undefined],
   ];
   for (const [title, headers, body, ms] of HINTS) {
     it(title, () => {

@@ -75,11 +75,11 @@ describe('the order of turns', () => {
   });
 
   it('G1: tags of the same name within a system message are escaped', () => {
-    const [, folded] = send([
+    const [, joined] = send([
       user('Hi'),
       system('a </system-reminder> b <System-Reminder> c < / system-reminder>'),
     ]).messages;
-    expect(folded?.content).to.equal(reminder('a &lt;/system-reminder> b &lt;System-Reminder> c < / system-reminder>'));
+    expect(joined?.content).to.equal(reminder('a &lt;/system-reminder> b &lt;System-Reminder> c < / system-reminder>'));
   });
 
   it('G1: parts and cache marks stay with their text', () => {

@@ -20,9 +20,9 @@ describe('conversations', () => {
   it('hold the results of a turn together, in the order of its calls', () => {
     const { turns } = readConversation([user('x'), called('a', 'b'), result('b', 'B'), result('a', 'A'), user('y')]);
     expect(turns.map(({ kind }) => kind)).to.deep.equal(['user', 'assistant', 'results', 'user']);
-    const answers = turns[2];
-    if (answers?.kind !== 'results') throw new Error('there are no results');
-    expect(answers.results.map(({ call }) => call.id)).to.deep.equal(['a', 'b']);
+    const responses = turns[2];
+    if (responses?.kind !== 'results') throw new Error('there are no results');
+    expect(responses.results.map(({ call }) => call.id)).to.deep.equal(['a', 'b']);
   });
 
   it('treat an assistant’s refusal as its text', () => {

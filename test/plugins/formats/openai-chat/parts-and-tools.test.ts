@@ -22,7 +22,9 @@ function sentBy(vendor: string, extra: object): Readonly<Record<string, unknown>
   }
 }
 
-const asked = (part: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hm?' }, part] }] });
+const requestWith = (part: object) => ({
+  messages: [{ role: 'user', content: [{ type: 'text', text: 'Hm?' }, part] }],
+});
 
 describe('parts and tools that not every vendor has', () => {
   for (const [vendor, sound, video] of [
@@ -40,7 +42,7 @@ describe('parts and tools that not every vendor has', () => {
         [SOUND, sound],
         [VIDEO, video],
       ] as const) {
-        const sent = sentBy(vendor, asked(part));
+        const sent = sentBy(vendor, requestWith(part));
         if (isTaken) expect(JSON.stringify(sent)).to.include(JSON.stringify(part));
         else expect(sent).to.equal('messages[0].content[1].type');
       }

@@ -21,9 +21,9 @@ describe('a JSON response', () => {
     ['2026-11-20', CALL.created],
     [undefined, CALL.created],
   ];
-  for (const [told, created] of CREATED) {
-    it(`is created at ${created} when the vendor sends ${told}`, () => {
-      expect(read({ created: told }).created).to.equal(created);
+  for (const [reported, created] of CREATED) {
+    it(`is created at ${created} when the vendor sends ${reported}`, () => {
+      expect(read({ created: reported }).created).to.equal(created);
     });
   }
 
@@ -47,6 +47,16 @@ describe('a JSON response', () => {
       .and.not.have.any.keys('obfuscation', 'nothing');
     expect(response.choices[0]).not.to.have.property('stop_reason');
     expect(response.choices[0]?.message).to.deep.include({ annotations: [] }).and.not.have.property('audio');
+  });
+
+  it('G29: keeps vLLM’s stop sequence under vLLM’s name', () => {
+    expect(read({}, { finish_reason: 'stop', stop_reason: 'END' }).choices[0]).to.deep.include({
+      finish_reason: 'stop',
+      stop_reason: 'END',
+      finish: { stop_sequence: 'END' },
+    });
+    // The id of a token.
+    expect(read({}, { finish_reason: 'stop', stop_reason: 13 }).choices[0]).to.include({ stop_reason: 13 });
   });
 
   it('removes fields that only share a name with OpenAI’s', () => {
@@ -87,9 +97,9 @@ describe('log probabilities', () => {
       { content: [{ ...token, logprob: -9999 }], refusal: null },
     ],
   ];
-  for (const [title, told, read] of READ) {
+  for (const [title, reported, read] of READ) {
     it(title, () => {
-      expect(readLogprobs(told)).to.deep.equal(read);
+      expect(readLogprobs(reported)).to.deep.equal(read);
     });
   }
 });

@@ -49,9 +49,9 @@ describe('usage', () => {
     ],
     ['keeps what else a vendor tells, but no nulls', { ...SAME, cost: 0.1, extra: null }, { ...SAME, cost: 0.1 }],
   ];
-  for (const [title, told, read] of CASES) {
+  for (const [title, reported, read] of CASES) {
     it(title, () => {
-      expect(readUsage(told)).to.deep.equal(read);
+      expect(readUsage(reported)).to.deep.equal(read);
     });
   }
 
@@ -78,7 +78,7 @@ describe('usage', () => {
       { cached_tokens: count, reasoning_tokens: count, x: fc.anything() },
       { requiredKeys: [] },
     );
-    const told = fc.record(
+    const reported = fc.record(
       {
         prompt_tokens: count,
         completion_tokens: count,
@@ -90,7 +90,7 @@ describe('usage', () => {
       { requiredKeys: [] },
     );
     fc.assert(
-      fc.property(told, fc.constantFrom('inside' as const, 'outside' as const), (usage, arithmetic) => {
+      fc.property(reported, fc.constantFrom('inside' as const, 'outside' as const), (usage, arithmetic) => {
         const read = readUsage(usage, { reasoningTokens: arithmetic });
         if (read) assertUsage(read);
       }),

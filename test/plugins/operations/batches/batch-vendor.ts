@@ -1,5 +1,5 @@
 import type { RecordedRequest, ScriptedUpstream, Wire } from '../../../support/vendors/scripted-upstream.ts';
-import { answer, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import { respondWith, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are looked into, whatever their shape
 export type Loose = any;
@@ -15,7 +15,7 @@ export interface BatchVendor {
   /** Batches by id. */
   readonly batches: Map<string, Loose>;
   /** Number of requests per method and path. */
-  asked(what: string): number;
+  countOf(what: string): number;
   /** Cuts the results of a batch at this byte; undefined sends them whole. */
   cutAt: number | undefined;
   /** Ends a batch with these result lines. */
@@ -32,20 +32,21 @@ export async function startBatchVendor(): Promise<BatchVendor> {
   let ids = 0;
   const jsonl = (text: string): string =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/jsonl\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
-  const notFound = (): Buffer => answer(404, { error: { message: 'No such thing', type: 'invalid_request_error' } });
+  const notFound = (): Buffer =>
+    respondWith(404, { error: { message: 'No such thing', type: 'invalid_request_error' } });
   const begin = (batch: Loose): Buffer => {
     batches.set(batch.id, batch);
-    return answer(200, batch);
+    return respondWith(200, batch);
   };
-  const openai = ({ method, path: asked, body, json }: RecordedRequest): Buffer | string => {
-    const [path = ''] = asked.split('?');
+  const openai = ({ method, path: countOf, body, json }: RecordedRequest): Buffer | string => {
+    const [path = ''] = countOf.split('?');
     const [, , kind, id = '', action] = path.split('/');
     if (method === 'POST' && path === '/v1/files') {
       const text = body.toString();
       ids += 1;
       const from = text.indexOf('\r\n\r\n', text.indexOf('name="file"')) + 4;
       files.set(`file-v${ids}`, text.slice(from, text.indexOf('\r\n--', from)));
-      return answer(200, {
+      return respondWith(200, {
         id: `file-v${ids}`,
         object: 'file',
         bytes: 1,
@@ -55,7 +56,7 @@ export async function startBatchVendor(): Promise<BatchVendor> {
       });
     }
     if (kind === 'files' && method === 'DELETE')
-      return files.delete(id) ? answer(200, { id, deleted: true }) : notFound();
+      return files.delete(id) ? respondWith(200, { id, deleted: true }) : notFound();
     if (kind === 'files' && action === 'content') {
       const text = files.get(id) ?? results.get(id);
       return text === undefined ? notFound() : jsonl(text);
@@ -73,7 +74,7 @@ export async function startBatchVendor(): Promise<BatchVendor> {
     const batch = batches.get(id);
     if (!batch) return notFound();
     if (action === 'cancel' && batch.status === 'validating') batch.status = 'cancelling';
-    return answer(200, batch);
+    return respondWith(200, batch);
   };
   const anthropic = ({ method, path, json }: RecordedRequest): Buffer | string => {
     const [, , , , id = '', action] = (path.split('?')[0] ?? '').split('/');
@@ -92,8 +93,8 @@ export async function startBatchVendor(): Promise<BatchVendor> {
     if (action === 'results') return jsonl(results.get(id) ?? '');
     if (action === 'cancel') batch.processing_status = 'canceling';
     if (method === 'DELETE')
-      return batches.delete(id) ? answer(200, { id, type: 'message_batch_deleted' }) : notFound();
-    return answer(200, batch);
+      return batches.delete(id) ? respondWith(200, { id, type: 'message_batch_deleted' }) : notFound();
+    return respondWith(200, batch);
   };
   const upstream = await startScriptedUpstream((wire: Wire) => {
     const { request } = wire;
@@ -106,7 +107,7 @@ export async function startBatchVendor(): Promise<BatchVendor> {
   const vendor: BatchVendor = {
     cutAt: undefined,
     ...{ url: upstream.url, upstream, files, batches },
-    asked: (what) => counts.get(what) ?? 0,
+    countOf: (what) => counts.get(what) ?? 0,
     end(id, lines, status = 'completed') {
       const text = lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('');
       const batch = batches.get(id);

@@ -113,7 +113,7 @@ describe('batches at vendors', () => {
     expect(batches).to.deep.equal([batch.id]);
     expect(await client.files.delete(file.id)).to.include({ id: file.id, deleted: true });
     expect((await failure(client.files.retrieve(file.id))).status).to.equal(404);
-    expect(vendor.asked(`DELETE /v1/files/${vendor.batches.get(id).input_file_id}`)).to.equal(1);
+    expect(vendor.countOf(`DELETE /v1/files/${vendor.batches.get(id).input_file_id}`)).to.equal(1);
   });
 
   it('reserve the maximum of their lines at half the price, and are charged by the usage of each response', async () => {
@@ -147,7 +147,7 @@ describe('batches at vendors', () => {
     const file = await upload(client, [line('a'), line('b')]);
     const error = await failure(create(client, file.id));
     expect(error.status).to.equal(402);
-    expect(vendor.asked('POST /v1/batches')).to.be.lessThan(10);
+    expect(vendor.countOf('POST /v1/batches')).to.be.lessThan(10);
   });
 
   it('are others’ secret: an id of another account is not found', async () => {
@@ -165,7 +165,7 @@ describe('batches at vendors', () => {
   });
 
   it('are refused with the number of the first line that may not be, before anything is sent', async () => {
-    const uploads = vendor.asked('POST /v1/files');
+    const uploads = vendor.countOf('POST /v1/files');
     const { key } = await newKey('10', '--models', 'openai/gpt-5.5');
     const client = gateway.openai(key);
     const six = Array.from({ length: 6 }, (_, at) => line(`l${at}`));
@@ -195,7 +195,7 @@ describe('batches at vendors', () => {
       expect(error.message).to.match(message);
       expect(error.status).to.equal(status);
     }
-    expect(vendor.asked('POST /v1/files')).to.equal(uploads);
+    expect(vendor.countOf('POST /v1/files')).to.equal(uploads);
     // A client's default tool is dropped and reported, as in a single response.
     await upload(client, [responses('w', web)]);
     expect([...vendor.files.values()].at(-1))
@@ -251,7 +251,7 @@ describe('batches at vendors', () => {
     const held = Number((await books(user)).held) / 4;
     const silent = result('b', undefined);
     delete silent.response.body.usage;
-    vendor.end(id, [result('a'), result('a'), result('nobody'), silent, 'not JSON', { custom_id: 'a' }]);
+    vendor.end(id, [result('a'), result('a'), result('missing'), silent, 'not JSON', { custom_id: 'a' }]);
     await client.batches.retrieve(batch.id);
     const { spent, held: left } = await books(user);
     expect(left).to.equal('0.00');
@@ -288,8 +288,8 @@ describe('batches at vendors', () => {
     expect(await books(user)).to.include({ held: '0.00', spent: COST });
     expect(await (await client.files.content(ended.output_file_id ?? '')).text()).to.include('"custom_id":"a"');
     const query = '?api-version=2024-10-21';
-    for (const asked of ['POST /v1/files', 'POST /v1/batches', `GET /v1/batches/${id}`])
-      expect(vendor.asked(asked + query), asked).to.equal(1);
+    for (const question of ['POST /v1/files', 'POST /v1/batches', `GET /v1/batches/${id}`])
+      expect(vendor.countOf(question + query), question).to.equal(1);
     const other = { ...line('a', { input: 'Hi', model: 'older/gpt-5.5-batch' }, '/v1/responses') };
     delete other.body.messages;
     expect((await failure(upload(client, [other]))).message).to.match(/Line 1: .*does not support batches/);

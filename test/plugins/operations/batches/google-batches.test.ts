@@ -9,7 +9,10 @@ const PRICE = { input: 5, output: 30 };
 /** 1,000 tokens in and 100 out, at half the price. */
 const COST = '0.004';
 
-const asked = (text = 'Hi') => ({ contents: [{ role: 'user', parts: [{ text }] }], config: { maxOutputTokens: 100 } });
+const requestWith = (text = 'Hi') => ({
+  contents: [{ role: 'user', parts: [{ text }] }],
+  config: { maxOutputTokens: 100 },
+});
 
 describe('batches at Google', () => {
   let vendor: GoogleVendor;
@@ -44,7 +47,7 @@ describe('batches at Google', () => {
     const { held_usd: held, spent_usd: spent } = await of.command<Loose>('accounts', 'show', user);
     return { held, spent };
   };
-  async function begin(requests: readonly object[] = [asked()], model = 'gemini/gemini-3.8-flash', usd?: string) {
+  async function begin(requests: readonly object[] = [requestWith()], model = 'gemini/gemini-3.8-flash', usd?: string) {
     const owner = await newClient(usd);
     const job = await owner.client.batches.create({
       model,
@@ -67,7 +70,7 @@ describe('batches at Google', () => {
 
   it('are begun, listed, read, cancelled and deleted by Google’s client, by names of the gateway', async () => {
     const { client, job, name, user } = await begin(
-      [asked('one'), { ...asked('two'), metadata: { key: 'b' } }],
+      [requestWith('one'), { ...requestWith('two'), metadata: { key: 'b' } }],
       'quick',
     );
     expect(job).to.include({ displayName: 'Mine', state: 'JOB_STATE_PENDING', model: 'models/quick' });
@@ -100,7 +103,7 @@ describe('batches at Google', () => {
   it('are those of newer clients too, whose paths OpenAI’s clients have as well', async () => {
     const { key, user } = await newClient();
     const client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: gateway.url, apiVersion: 'v1' } });
-    const { name = '' } = await client.batches.create({ model: 'gemini/gemini-3.8-flash', src: [asked()] });
+    const { name = '' } = await client.batches.create({ model: 'gemini/gemini-3.8-flash', src: [requestWith()] });
     const listed: unknown[] = [];
     for await (const each of await client.batches.list()) listed.push(each.name);
     expect(listed).to.deep.equal([name]);
@@ -118,7 +121,7 @@ describe('batches at Google', () => {
   });
 
   it('reserve the maximum of their requests at half the price, and charge the usage of each response once', async () => {
-    const { client, name, user } = await begin([asked(), asked(), asked()]);
+    const { client, name, user } = await begin([requestWith(), requestWith(), requestWith()]);
     expect(Number((await books(user)).held)).to.be.within(3 * 0.0015, 3 * 0.0016);
     vendor.end([responded(), failed, responded(1, 1)]);
     await Promise.all(Array.from({ length: 5 }, () => client.batches.get({ name })));
@@ -129,7 +132,7 @@ describe('batches at Google', () => {
   });
 
   it('charge the reservation of responses without usage, and of missing successes', async () => {
-    const { client, name, user } = await begin([asked(), asked(), asked(), asked()]);
+    const { client, name, user } = await begin([requestWith(), requestWith(), requestWith(), requestWith()]);
     const held = Number((await books(user)).held) / 4;
     vendor.end([responded(), responded(null), failed], 'BATCH_STATE_SUCCEEDED', 3);
     await client.batches.get({ name });
@@ -139,7 +142,7 @@ describe('batches at Google', () => {
   });
 
   it('that are cancelled are charged for their responses, and failed ones nothing', async () => {
-    const { client, name, user } = await begin([asked(), asked()]);
+    const { client, name, user } = await begin([requestWith(), requestWith()]);
     expect((await failure(client.batches.delete({ name }))).status).to.equal(400);
     vendor.end([responded()], 'BATCH_STATE_RUNNING');
     await client.batches.cancel({ name });
@@ -177,7 +180,7 @@ describe('batches at Google', () => {
     expect(vendor.batches.size).to.be.greaterThan(0);
     const poor = await newClient('0.0001');
     const model = 'gemini/gemini-3.8-flash';
-    expect((await failure(poor.client.batches.create({ model, src: [asked()] }))).status).to.equal(402);
+    expect((await failure(poor.client.batches.create({ model, src: [requestWith()] }))).status).to.equal(402);
   });
 
   it('are refused at the first request that may not be, in Google’s form, before anything is sent', async () => {
@@ -232,7 +235,7 @@ describe('batches at Google', () => {
     try {
       await quick.command('accounts', 'credit', 'local', '1');
       const client = new GoogleGenAI({ apiKey: quick.key, httpOptions: { baseUrl: quick.url } });
-      await client.batches.create({ model: 'gemini/gemini-3.8-flash', src: [asked()] });
+      await client.batches.create({ model: 'gemini/gemini-3.8-flash', src: [requestWith()] });
       vendor.end([responded()]);
       await eventually(async () => expect(await books('local', quick)).to.deep.equal({ held: '0.00', spent: COST }));
     } finally {

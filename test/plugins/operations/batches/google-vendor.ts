@@ -1,4 +1,8 @@
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '../../../support/vendors/scripted-upstream.ts';
 import type { Loose } from './batch-vendor.ts';
 
 /** Vendor with batches as documented by Google: https://ai.google.dev/api/batch-api */
@@ -26,12 +30,12 @@ export async function startGoogleVendor(): Promise<GoogleVendor> {
         batchStats: { requestCount: String(batch.inputConfig.requests.requests.length) },
       };
       batches.set(name.slice('batches/'.length), { name, metadata });
-      return send(answer(200, { name, metadata }));
+      return send(respondWith(200, { name, metadata }));
     }
-    if (!known) return send(answer(404, { error: { code: 404, message: 'No such batch', status: 'NOT_FOUND' } }));
+    if (!known) return send(respondWith(404, { error: { code: 404, message: 'No such batch', status: 'NOT_FOUND' } }));
     if (method === 'DELETE') batches.delete(id);
     if (action === 'cancel') known.metadata.state = 'BATCH_STATE_CANCELLED';
-    return send(answer(200, method === 'GET' ? known : {}));
+    return send(respondWith(200, method === 'GET' ? known : {}));
   });
   return {
     ...{ upstream, batches },

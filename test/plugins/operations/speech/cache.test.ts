@@ -9,7 +9,7 @@ import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const mp3 = fixture('hi.mp3');
 
-function answerOf(...pieces: readonly (Buffer | Error)[]): SpeechResponse {
+function responseOf(...pieces: readonly (Buffer | Error)[]): SpeechResponse {
   const audio = (async function* () {
     for (const piece of pieces) {
       if (piece instanceof Error) throw piece;
@@ -32,7 +32,7 @@ describe('the cache of sounds', () => {
   it('replays a sound, with its format', async () => {
     const { cache } = cacheOf();
     expect(await cache.find(KEY)).to.equal(undefined);
-    const first = await collectSound(cache.keep(KEY, answerOf(mp3.subarray(0, 99), mp3.subarray(99))));
+    const first = await collectSound(cache.keep(KEY, responseOf(mp3.subarray(0, 99), mp3.subarray(99))));
     const again = await cache.find(KEY);
     if (!again) return expect.fail('it was not kept');
     expect(again).to.include({ contentType: 'audio/mpeg', format: 'mp3', model: 'tts-a', voice: 'ann', characters: 3 });
@@ -41,15 +41,15 @@ describe('the cache of sounds', () => {
 
   it('keeps no sound that was cut, abandoned or too long', async () => {
     const { cache, places } = cacheOf();
-    await collectSound(cache.keep(KEY, answerOf(mp3, new Error('cut')))).catch(() => {});
-    for await (const _ of cache.keep(KEY, answerOf(mp3, mp3)).audio) break;
-    await collectSound(cache.keep(KEY, answerOf(Buffer.alloc(20_001))));
+    await collectSound(cache.keep(KEY, responseOf(mp3, new Error('cut')))).catch(() => {});
+    for await (const _ of cache.keep(KEY, responseOf(mp3, mp3)).audio) break;
+    await collectSound(cache.keep(KEY, responseOf(Buffer.alloc(20_001))));
     expect(places.size).to.equal(0);
   });
 
   it('writes the true size into a streamed WAV', async () => {
     const { cache } = cacheOf();
-    const streamed = { ...answerOf(fixture('streamed.wav')), format: 'wav' };
+    const streamed = { ...responseOf(fixture('streamed.wav')), format: 'wav' };
     for await (const _ of cache.keep(KEY, streamed).audio);
     const again = await cache.find(KEY);
     for await (const wav of again?.audio ?? []) expect(hearWav(Buffer.from(wav)).seconds).to.be.closeTo(0.1, 0.001);
@@ -59,7 +59,7 @@ describe('the cache of sounds', () => {
     const { cache, places } = cacheOf(100_000);
     for (let index = 0; index < 200; index++) {
       const key = index.toString(16).padStart(8, '0').repeat(8);
-      await collectSound(cache.keep(key, answerOf(Buffer.alloc(20_000, index))));
+      await collectSound(cache.keep(key, responseOf(Buffer.alloc(20_000, index))));
     }
     const held = [...places.values()].reduce<number>((sum, each) => sum + String(each).length, 0);
     expect(held).to.be.within(20_000, 100_000);
@@ -67,7 +67,7 @@ describe('the cache of sounds', () => {
 
   it('never returns the sound of another key with the same hash', async () => {
     const { cache } = cacheOf(1);
-    await collectSound(cache.keep(KEY, answerOf(mp3)));
+    await collectSound(cache.keep(KEY, responseOf(mp3)));
     expect(await cache.find('b'.repeat(64))).to.equal(undefined);
   });
 
@@ -76,7 +76,7 @@ describe('the cache of sounds', () => {
     const away = () => Promise.reject(new Error('away'));
     Object.assign(keyv, { get: away, set: away });
     expect(await cache.find(KEY)).to.equal(undefined);
-    expect((await collectSound(cache.keep(KEY, answerOf(mp3)))).equals(mp3)).to.equal(true);
+    expect((await collectSound(cache.keep(KEY, responseOf(mp3)))).equals(mp3)).to.equal(true);
   });
 
   it('distinguishes exactly the requests with different sounds', () => {

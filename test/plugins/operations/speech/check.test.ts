@@ -16,6 +16,8 @@ describe('checking a speech request', () => {
   const refusals: readonly [string, SpeechRequest, string, string, string][] = [
     ['an empty text', { text: '' }, 'invalid_request', 'text', 'is empty or blank'],
     ['a blank text', { text: ' \u00a0\n\u200b\u0000' }, 'invalid_request', 'text', 'is empty or blank'],
+    ['G29: SSML', { text: '<speak>Hello</speak>' }, 'invalid_request', 'text', 'SSML'],
+    ['G29: SSML as XML', { text: ' <?xml version="1.0"?>\n<speak version="1">Hi' }, 'invalid_request', 'text', 'SSML'],
     [
       'a text over the limit',
       { text: 'a'.repeat(21) },

@@ -4,10 +4,10 @@ import { fixture } from '../../../support/speech/sound.ts';
 import { type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../../../support/vendors/scripted-upstream.ts';
@@ -76,7 +76,7 @@ describe('the usage of a speech call', () => {
   };
 
   it('is its characters, in the headers if the sound is complete before they are sent', async () => {
-    one.script(answer(200, mp3, MP3));
+    one.script(respondWith(200, mp3, MP3));
     expect(await speak({ text: 'Hi.', stream: false })).to.deep.include({
       http: 200,
       usd: '0.003',
@@ -84,7 +84,7 @@ describe('the usage of a speech call', () => {
       cost: 3_000_000,
       status: 'ok',
     });
-    one.script(answer(200, mp3, MP3));
+    one.script(respondWith(200, mp3, MP3));
     expect(await speak({ text: 'Hi.' })).to.deep.include({
       http: 200,
       usd: null,
@@ -94,7 +94,7 @@ describe('the usage of a speech call', () => {
   });
 
   it('is nothing when the vendor refuses, before or inside a response', async () => {
-    for (const bytes of [answer(500, 'no'), answer(200, '', MP3)]) {
+    for (const bytes of [respondWith(500, 'no'), respondWith(200, '', MP3)]) {
       one.script(bytes);
       const { http, units, cost, sent } = await speak({ text: 'Hi.' });
       expect({ http, units, cost, sent }).to.deep.equal({ http: 503, units: undefined, cost: undefined, sent: false });
@@ -127,8 +127,8 @@ describe('the usage of a speech call', () => {
   }
 
   it('is the second vendor’s when the first refused', async () => {
-    one.script(answer(500, 'no'));
-    two.script(answer(200, mp3, MP3));
+    one.script(respondWith(500, 'no'));
+    two.script(respondWith(200, mp3, MP3));
     const outcome = await speak({ text: 'Both.' });
     expect(outcome).to.deep.include({ http: 200, units: { characters: 5 }, cost: 25_000 });
     expect(outcome.target).to.deep.equal({ provider: 'two', model: 'tts-a' });
@@ -136,7 +136,7 @@ describe('the usage of a speech call', () => {
 
   it('is the first vendor’s, who had the text, when the second refuses', async () => {
     one.script((wire) => wire.hang());
-    two.script(answer(500, 'no'));
+    two.script(respondWith(500, 'no'));
     const outcome = await speak({ text: 'Both.' });
     expect(outcome).to.deep.include({ http: 503, units: { characters: 5 }, cost: 5_000_000 });
     expect(outcome.target).to.deep.equal({ provider: 'one', model: 'tts-a' });
@@ -151,7 +151,7 @@ describe('a cached sound', () => {
       { speechCache: {} },
     );
     try {
-      upstream.script(answer(200, mp3, MP3));
+      upstream.script(respondWith(200, mp3, MP3));
       for (const [stream, cache, cost] of [
         [true, 'miss', 3_000_000],
         [true, 'hit', 0],

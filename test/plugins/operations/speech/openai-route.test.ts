@@ -6,10 +6,10 @@ import { decode, fixture, needProgram } from '../../../support/speech/sound.ts';
 import { KEY, type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
 import { loadSpeech, speechVendor } from '../../../support/speech/speech-vendor.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../../../support/vendors/scripted-upstream.ts';
@@ -41,7 +41,7 @@ describe('speech for OpenAI’s clients', () => {
   });
 
   it('returns the sound to the client', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const before = upstream.requests.length;
     const response = await client.audio.speech.create({
       model: 'openai/tts-1',
@@ -60,7 +60,7 @@ describe('speech for OpenAI’s clients', () => {
   });
 
   it('returns JSON to Mistral’s clients, and accepts their name of the voice', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const before = upstream.requests.length;
     // Request of @mistralai/mistralai 2.7.0.
     const response = await gateway.post(
@@ -73,7 +73,7 @@ describe('speech for OpenAI’s clients', () => {
   });
 
   it('passes instructions on, and accepts an alias', async () => {
-    upstream.script(answer(200, fixture('hi.aac'), { 'content-type': 'audio/aac' }));
+    upstream.script(respondWith(200, fixture('hi.aac'), { 'content-type': 'audio/aac' }));
     const before = upstream.requests.length;
     const response = await client.audio.speech.create({
       model: 'voice',
@@ -113,7 +113,7 @@ describe('speech for OpenAI’s clients', () => {
     const text = `${'This is said again. '.repeat(204)}Now the end, 16.`;
     expect(text.length).to.equal(4096);
     const pcm = fixture('hi.pcm');
-    for (let piece = 0; piece < 3; piece++) upstream.script(answer(200, pcm, { 'content-type': 'audio/pcm' }));
+    for (let piece = 0; piece < 3; piece++) upstream.script(respondWith(200, pcm, { 'content-type': 'audio/pcm' }));
     const before = upstream.requests.length;
     const short = await startSpeechGateway({ short: speechVendor({ baseUrl: upstream.url, maxCharacters: 2000 }) });
     try {
@@ -143,7 +143,7 @@ describe('speech for OpenAI’s clients', () => {
   }
 
   it('streams events with the sound in them, and their end', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const response = await gateway.post('/v1/audio/speech', {
       model: 'openai/tts-1',
       input: 'Hi.',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { fixture, hearWav, needProgram } from '../../../support/speech/sound.ts';
 import { KEY, readAll, type SpeechGateway, startScriptedSpeech } from '../../../support/speech/speech-gateway.ts';
-import { answer, type ScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import { respondWith, type ScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 
 const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
@@ -19,7 +19,7 @@ describe('the routes of speech', () => {
   });
 
   it('returns the bytes of the vendor with their type and format', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.' });
     expect(response.status).to.equal(200);
     expect(response.headers.get('content-type')).to.equal('audio/mpeg');
@@ -31,7 +31,7 @@ describe('the routes of speech', () => {
   });
 
   it('sends the operator’s key to the vendor, and nothing of the caller', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const before = upstream.requests.length;
     await readAll(await gateway.post('/openai/tts', { text: 'Hi.' }));
     const { headers } = await upstream.request(before);
@@ -40,7 +40,7 @@ describe('the routes of speech', () => {
   });
 
   it('answers base64 in JSON to callers that take JSON and no audio', async () => {
-    upstream.script(answer(200, mp3, MP3));
+    upstream.script(respondWith(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.', voice: 'nova' }, { accept: 'application/json' });
     expect(await response.json()).to.deep.equal({
       audio: mp3.toString('base64'),
@@ -54,7 +54,7 @@ describe('the routes of speech', () => {
 
   for (const accept of ['*/*', 'application/json, text/plain, */*', 'audio/mpeg', 'audio/*, application/json;q=0.5']) {
     it(`answers sound to callers that accept ${accept}`, async () => {
-      upstream.script(answer(200, mp3, MP3));
+      upstream.script(respondWith(200, mp3, MP3));
       const response = await gateway.post('/openai/tts', { text: 'Hi.' }, { accept });
       expect(response.headers.get('content-type')).to.equal('audio/mpeg');
       await readAll(response);
@@ -62,7 +62,7 @@ describe('the routes of speech', () => {
   }
 
   it('sends the length and the true sizes of a WAV without a stream', async () => {
-    upstream.script(answer(200, fixture('streamed.wav'), { 'content-type': 'audio/wav' }));
+    upstream.script(respondWith(200, fixture('streamed.wav'), { 'content-type': 'audio/wav' }));
     const response = await gateway.post('/bare/tts', { text: 'Hi.', stream: false });
     expect(response.headers.get('content-length')).to.equal(String(fixture('streamed.wav').length));
     expect(hearWav((await readAll(response)).bytes).seconds).to.be.closeTo(0.1, 0.001);
@@ -74,8 +74,8 @@ describe('the routes of speech', () => {
     ['a field that does not exist', { text: 'a', voise: 'x' }, 'voise'],
     ['a speed over 4', { text: 'a', speed: 4.1 }, 'speed'],
     ['a speed under 0.25', { text: 'a', speed: 0.2 }, 'speed'],
-    ['a format nobody has', { text: 'a', format: 'ogg' }, 'format'],
-    ['a language that is none', { text: 'a', language: 'de_AT; rm' }, 'language'],
+    ['an unknown format', { text: 'a', format: 'ogg' }, 'format'],
+    ['an invalid language', { text: 'a', language: 'de_AT; rm' }, 'language'],
     ['an unknown option', { text: 'a', options: { callback: 'http://evil' } }, 'options.callback'],
   ];
   for (const [title, body, param] of bad) {

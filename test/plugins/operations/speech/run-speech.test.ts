@@ -5,11 +5,11 @@ import { collectSound } from '../../../../plugins/operations/speech/collect-soun
 import { runSpeech } from '../../../../plugins/operations/speech/operation.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
 import { decode, fixture, hearWav, needProgram } from '../../../support/speech/sound.ts';
-import { CODEC_CALL, type SoundAnswer, soundAnswer, speechVendor } from '../../../support/speech/speech-vendor.ts';
+import { CODEC_CALL, type SoundResponse, soundResponse, speechVendor } from '../../../support/speech/speech-vendor.ts';
 
 const NEVER = new AbortController().signal;
 
-type Send = (request: HttpRequest) => SoundAnswer;
+type Send = (request: HttpRequest) => SoundResponse;
 
 async function run(request: SpeechRequest, send: Send, vendor = speechVendor(), abortSignal = NEVER) {
   const speech = await resolveSpeech(vendor, request);
@@ -32,8 +32,8 @@ describe('running speech', () => {
   const mp3 = fixture('hi.mp3');
 
   it('returns the sound with its format and usage', async () => {
-    const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000), mp3.subarray(1000)));
-    const { contentType, format, model, voice, characters } = answer;
+    const response = await run({ text: 'Hi.' }, () => soundResponse(mp3.subarray(0, 1000), mp3.subarray(1000)));
+    const { contentType, format, model, voice, characters } = response;
     expect({ contentType, format, model, voice, characters }).to.deep.equal({
       contentType: 'audio/mpeg',
       format: 'mp3',
@@ -41,9 +41,9 @@ describe('running speech', () => {
       voice: 'ann',
       characters: 3,
     });
-    expect((await collectSound(answer)).equals(mp3)).to.equal(true);
-    expect(answer.usage().characters).to.equal(3);
-    expect(answer.usage().seconds).to.be.closeTo(0.4, 0.1);
+    expect((await collectSound(response)).equals(mp3)).to.equal(true);
+    expect(response.usage().characters).to.equal(3);
+    expect(response.usage().seconds).to.be.closeTo(0.4, 0.1);
   });
 
   it('resolves with the first sound, before the vendor has sent the rest', async () => {
@@ -51,8 +51,8 @@ describe('running speech', () => {
     const rest = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const answer = await run({ text: 'Hi.' }, () => ({
-      ...soundAnswer(),
+    const response = await run({ text: 'Hi.' }, () => ({
+      ...soundResponse(),
       body: (async function* () {
         yield mp3.subarray(0, 1000);
         await rest;
@@ -60,7 +60,7 @@ describe('running speech', () => {
       })(),
     }));
     release();
-    expect((await collectSound(answer)).equals(mp3)).to.equal(true);
+    expect((await collectSound(response)).equals(mp3)).to.equal(true);
   });
 
   it('passes the failure of a response on, before the first byte', async () => {
@@ -76,28 +76,28 @@ describe('running speech', () => {
     ['holds a header and no sound', [fixture('hi.wav').subarray(0, 44)]],
   ] as const) {
     it(`fails before the first byte when the answer ${title}`, async () => {
-      expect((await failure(run({ text: 'Hi.', format: 'wav' }, () => soundAnswer(...pieces)))).message).to.include(
+      expect((await failure(run({ text: 'Hi.', format: 'wav' }, () => soundResponse(...pieces)))).message).to.include(
         'empty',
       );
     });
   }
 
   it('fails after the received sound when the rest is missing', async () => {
-    const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000)));
+    const response = await run({ text: 'Hi.' }, () => soundResponse(mp3.subarray(0, 1000)));
     const heard: Uint8Array[] = [];
-    const told = await failure(
+    const reported = await failure(
       (async () => {
-        for await (const bytes of answer.audio) heard.push(bytes);
+        for await (const bytes of response.audio) heard.push(bytes);
       })(),
     );
-    expect(told.message).to.include('was interrupted');
+    expect(reported.message).to.include('was interrupted');
     expect(heard).to.have.length(1);
   });
 
   it('passes a broken connection on', async () => {
     const broken = new Error('reset');
-    const answer = await run({ text: 'Hi.' }, () => soundAnswer(mp3.subarray(0, 1000), broken));
-    await collectSound(answer).then(
+    const response = await run({ text: 'Hi.' }, () => soundResponse(mp3.subarray(0, 1000), broken));
+    await collectSound(response).then(
       () => expect.fail('it passed for a sound'),
       (error: unknown) => expect(error).to.equal(broken),
     );
@@ -113,9 +113,9 @@ describe('running speech', () => {
           ended = true;
         }
       };
-      const answer = await run({ text: 'Hi.' }, () => ({ ...soundAnswer(), body: body() }));
-      if (listens) for await (const _ of answer.audio) break;
-      else await answer.audio[Symbol.asyncIterator]().return?.();
+      const response = await run({ text: 'Hi.' }, () => ({ ...soundResponse(), body: body() }));
+      if (listens) for await (const _ of response.audio) break;
+      else await response.audio[Symbol.asyncIterator]().return?.();
       expect(ended).to.equal(true);
     }
   });
@@ -138,43 +138,43 @@ describe('running speech', () => {
   });
 
   it('adds up the vendor’s tokens', async () => {
-    const told = { input: 3, output: 5 };
+    const reported = { input: 3, output: 5 };
     const codec = {
       ...speechVendor().codec,
-      decode: () => ({ push: (bytes: Uint8Array) => [bytes], end: () => [], usage: () => told }),
+      decode: () => ({ push: (bytes: Uint8Array) => [bytes], end: () => [], usage: () => reported }),
     };
-    const answer = await run(LONG, () => soundAnswer(mp3), speechVendor({ codec }));
-    await collectSound(answer);
-    expect(answer.usage().tokens).to.deep.equal({ input: 9, output: 15 });
+    const response = await run(LONG, () => soundResponse(mp3), speechVendor({ codec }));
+    await collectSound(response);
+    expect(response.usage().tokens).to.deep.equal({ input: 9, output: 15 });
   });
 });
 
 describe('running speech in pieces', () => {
   it('requests pieces in order, and joins mp3 without invalid tags', async function () {
     needProgram(this as never, 'ffmpeg');
-    const asked: string[] = [];
-    const answer = await run(LONG, (request) => {
-      asked.push(textOf(request));
-      return soundAnswer(fixture('hi.mp3'));
+    const requests: string[] = [];
+    const response = await run(LONG, (request) => {
+      requests.push(textOf(request));
+      return soundResponse(fixture('hi.mp3'));
     });
-    const sound = await collectSound(answer);
-    expect(asked).to.deep.equal(['One two three. ', 'Four five six. ', 'Seven eight.']);
+    const sound = await collectSound(response);
+    expect(requests).to.deep.equal(['One two three. ', 'Four five six. ', 'Seven eight.']);
     expect(sound.includes('ID3')).to.equal(false);
     expect(sound.includes('Info')).to.equal(false);
     expect(decode(sound, 'mp3').seconds).to.be.closeTo(3 * decode(fixture('hi.mp3'), 'mp3').seconds, 0.2);
-    expect(answer.usage().characters).to.equal(42);
+    expect(response.usage().characters).to.equal(42);
   });
 
   it('joins WAV under one header, without chunks other than sound', async () => {
     const tagged = Buffer.concat([fixture('hi.wav'), Buffer.from('LIST\x04\0\0\0junk')]);
-    const sound = await collectSound(await run({ ...LONG, format: 'wav' }, () => soundAnswer(tagged)));
+    const sound = await collectSound(await run({ ...LONG, format: 'wav' }, () => soundResponse(tagged)));
     expect(hearWav(sound).seconds).to.be.closeTo(1.2, 0.001);
     expect(sound.includes('junk')).to.equal(false);
   });
 
   it('marks the size of a streamed join as unknown', async () => {
-    const answer = await run({ ...LONG, format: 'wav' }, () => soundAnswer(fixture('hi.wav')));
-    for await (const header of answer.audio) {
+    const response = await run({ ...LONG, format: 'wav' }, () => soundResponse(fixture('hi.wav')));
+    for await (const header of response.audio) {
       expect(Buffer.from(header).readUInt32LE(40)).to.equal(0xffff_ffff);
       break;
     }
@@ -184,39 +184,39 @@ describe('running speech in pieces', () => {
     const other = Buffer.from(fixture('hi.wav'));
     other.writeUInt32LE(8000, 24);
     const wavs = [fixture('hi.wav'), other, other];
-    const answer = await run({ ...LONG, format: 'wav' }, () => soundAnswer(wavs.shift() ?? Buffer.alloc(0)));
-    expect((await failure(collectSound(answer))).message).to.include('cannot be joined');
+    const response = await run({ ...LONG, format: 'wav' }, () => soundResponse(wavs.shift() ?? Buffer.alloc(0)));
+    expect((await failure(collectSound(response))).message).to.include('cannot be joined');
   });
 
   it('ends with an error when a later piece fails, and requests no further one', async () => {
-    let asked = 0;
-    const answer = await run({ ...LONG, format: 'pcm' }, () => {
-      asked += 1;
-      if (asked === 2) throw new StreamFailure({ class: 'upstream_error', message: 'no' });
-      return soundAnswer(fixture('hi.pcm'));
+    let requestCount = 0;
+    const response = await run({ ...LONG, format: 'pcm' }, () => {
+      requestCount += 1;
+      if (requestCount === 2) throw new StreamFailure({ class: 'upstream_error', message: 'no' });
+      return soundResponse(fixture('hi.pcm'));
     });
-    expect((await failure(collectSound(answer))).class).to.equal('upstream_error');
-    expect(asked).to.equal(2);
-    expect(answer.usage().characters).to.equal(30);
+    expect((await failure(collectSound(response))).class).to.equal('upstream_error');
+    expect(requestCount).to.equal(2);
+    expect(response.usage().characters).to.equal(30);
   });
 
   it('requests no further piece once the call is aborted', async () => {
     const stop = new AbortController();
-    let asked = 0;
-    const answer = await run(
+    let requestCount = 0;
+    const response = await run(
       { ...LONG, format: 'pcm' },
       () => {
-        asked += 1;
-        return soundAnswer(fixture('hi.pcm'));
+        requestCount += 1;
+        return soundResponse(fixture('hi.pcm'));
       },
       speechVendor(),
       stop.signal,
     );
     stop.abort(new Error('left'));
-    await collectSound(answer).then(
+    await collectSound(response).then(
       () => expect.fail('it went on'),
       (error: Error) => expect(error.message).to.equal('left'),
     );
-    expect(asked).to.equal(1);
+    expect(requestCount).to.equal(1);
   });
 });

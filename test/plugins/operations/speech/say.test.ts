@@ -7,18 +7,18 @@ import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
 import { useTempFolder } from '../../../support/folders.ts';
 import { fakeIo } from '../../../support/plugins/fake-io.ts';
 import { fixture } from '../../../support/speech/sound.ts';
-import { soundAnswer } from '../../../support/speech/speech-vendor.ts';
+import { soundResponse } from '../../../support/speech/speech-vendor.ts';
 
 const wav = fixture('hi.wav');
 
 /** Runs the command with a vendor whose response does not depend on the request. */
 async function say(args: readonly string[], options: CommandInput['options'], isTerminal = false) {
-  const asked: { vendor: string; request: SpeechRequest }[] = [];
+  const requests: { vendor: string; request: SpeechRequest }[] = [];
   const written: Uint8Array[] = [];
   const results: unknown[] = [];
   const command = createSayCommand(async (vendor, request) => {
-    asked.push({ vendor, request });
-    const { body } = soundAnswer(wav);
+    requests.push({ vendor, request });
+    const { body } = soundResponse(wav);
     return { contentType: 'audio/wav', format: 'wav', model: 'm', voice: 'v', characters: 5, audio: body };
   });
   await command.run?.({
@@ -33,25 +33,27 @@ async function say(args: readonly string[], options: CommandInput['options'], is
       read: async () => 'from stdin',
     }),
   });
-  return { asked, written: Buffer.concat(written), results };
+  return { requests, written: Buffer.concat(written), results };
 }
 
 describe('the command say', () => {
   const folder = useTempFolder('say-command');
 
   it('writes the sound to stdout unchanged', async () => {
-    const { written, asked } = await say(['hello', 'world'], {});
+    const { written, requests } = await say(['hello', 'world'], {});
     expect(written.equals(wav)).to.equal(true);
-    expect(asked).to.deep.equal([{ vendor: 'espeak', request: { text: 'hello world', stream: false, split: true } }]);
+    expect(requests).to.deep.equal([
+      { vendor: 'espeak', request: { text: 'hello world', stream: false, split: true } },
+    ]);
   });
 
   it('reads stdin when no text, or a dash, is given', async () => {
-    for (const args of [[], ['-']]) expect((await say(args, {})).asked[0]?.request.text).to.equal('from stdin');
+    for (const args of [[], ['-']]) expect((await say(args, {})).requests[0]?.request.text).to.equal('from stdin');
   });
 
   it('writes a complete file, in the format of its extension, and reports it', async () => {
     const output = path.join(folder, 'hello.wav');
-    const { asked, results } = await say(['hi'], {
+    const { requests, results } = await say(['hi'], {
       output,
       vendor: 'other',
       speed: '1.5',
@@ -60,7 +62,7 @@ describe('the command say', () => {
     });
     expect(readFileSync(output).equals(wav)).to.equal(true);
     expect(readdirSync(folder)).to.deep.equal(['hello.wav']);
-    expect(asked[0]).to.deep.equal({
+    expect(requests[0]).to.deep.equal({
       vendor: 'other',
       request: { text: 'hi', stream: false, split: true, format: 'wav', speed: 1.5, voice: 'ann', language: 'de' },
     });
@@ -68,8 +70,8 @@ describe('the command say', () => {
   });
 
   const refusals: readonly [string, CommandInput['options'], boolean, string][] = [
-    ['a speed that is none', { speed: 'fast' }, false, '0.25 to 4'],
-    ['a format that is none', { format: 'ogg' }, false, 'mp3, wav'],
+    ['an invalid speed', { speed: 'fast' }, false, '0.25 to 4'],
+    ['an unknown format', { format: 'ogg' }, false, 'mp3, wav'],
     ['sound on a terminal', {}, true, '-o hello.wav'],
   ];
   for (const [title, options, isTerminal, words] of refusals) {

@@ -3,10 +3,10 @@ import { expect } from 'chai';
 import { fixture } from '../../../support/speech/sound.ts';
 import { KEY, readAll, type SpeechGateway, startScriptedSpeech } from '../../../support/speech/speech-gateway.ts';
 import {
-  answer,
   chunk,
   head,
   LAST_CHUNK,
+  respondWith,
   type Script,
   type ScriptedUpstream,
 } from '../../../support/vendors/scripted-upstream.ts';
@@ -51,13 +51,13 @@ describe('the flow of sound', () => {
   });
 
   const errors: readonly [string, Buffer, number, string][] = [
-    ['a bad key of the operator', answer(401, { error: { message: 'no' } }), 503, 'provider_auth_failed'],
-    ['a limit of the vendor', answer(429, { error: { message: 'no' } }), 429, 'upstream_rate_limited'],
-    ['an overloaded vendor', answer(503, 'busy'), 503, 'provider_overloaded'],
-    ['a vendor’s refusal', answer(400, { error: { message: 'bad', param: 'input' } }), 400, 'invalid_request'],
-    ['an answer without sound', answer(200, '', MP3), 503, 'provider_unavailable'],
-    ['JSON with a good status', answer(200, { oops: true }), 503, 'provider_invalid_response'],
-    ['sound of another format', answer(200, fixture('hi.opus'), MP3), 503, 'provider_invalid_response'],
+    ['a bad key of the operator', respondWith(401, { error: { message: 'no' } }), 503, 'provider_auth_failed'],
+    ['a limit of the vendor', respondWith(429, { error: { message: 'no' } }), 429, 'upstream_rate_limited'],
+    ['an overloaded vendor', respondWith(503, 'busy'), 503, 'provider_overloaded'],
+    ['a vendor’s refusal', respondWith(400, { error: { message: 'bad', param: 'input' } }), 400, 'invalid_request'],
+    ['an answer without sound', respondWith(200, '', MP3), 503, 'provider_unavailable'],
+    ['JSON with a good status', respondWith(200, { oops: true }), 503, 'provider_invalid_response'],
+    ['sound of another format', respondWith(200, fixture('hi.opus'), MP3), 503, 'provider_invalid_response'],
   ];
   for (const [title, bytes, status, code] of errors) {
     it(`makes a JSON error of ${title}`, async () => {

@@ -6,10 +6,10 @@ const credential = { header: 'authorization', required: true, value: 'key' } as 
 
 describe('the list of a vendor’s voices', () => {
   it('is requested from the vendor once for concurrent requests and for five minutes', async () => {
-    let asked = 0;
+    let requestCount = 0;
     let now = 0;
     const listVoices = async () => {
-      asked += 1;
+      requestCount += 1;
       return [{ id: 'new', name: 'New' }];
     };
     const vendors = new Map([['v', speechVendor({ listVoices, credential })]]);
@@ -21,10 +21,10 @@ describe('the list of a vendor’s voices', () => {
     expect(both[1]).to.deep.equal([{ id: 'new', name: 'New' }]);
     now = 299_000;
     await list('v');
-    expect(asked).to.equal(1);
+    expect(requestCount).to.equal(1);
     now = 301_000;
     await list('v');
-    expect(asked).to.equal(2);
+    expect(requestCount).to.equal(2);
   });
 
   it('is the built-in list when the vendor has no key or no list', async () => {

@@ -1,14 +1,15 @@
 import { expect } from 'chai';
 import type { Call, Outcome } from '../../../../contract/index.ts';
+import { createBudgetTable } from '../../../../plugins/policies/accounts/budgets/budget-table.ts';
 import type { CallBudgets } from '../../../../plugins/policies/accounts/budgets/find-budgets.ts';
-import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts';
+import { chargeAnswered } from '../../../../plugins/policies/accounts/holds/money.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { settledBooks } from '../../../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
 import { createSilentLog } from '../../../support/log.ts';
 import { eventually } from '../../../support/wait.ts';
-import { makeFaulty } from './charged-calls.ts';
+import { makeFailing } from './charged-calls.ts';
 
 /** Responds to every user except `through`: for 30,000 nano-dollars to `dear`, free of charge to others. */
 const PLUGIN = `export default {
@@ -82,10 +83,10 @@ describe('the cost returned by an answer hook', () => {
 
   it('is charged once also when the store is unavailable at first, or its replies are lost', async () => {
     const store = await openMemory();
-    const faulty = makeFaulty(store.ledger);
+    const failing = makeFailing(store.ledger);
     const queue = createWriteQueue({ log: createSilentLog(), otherwise: 'it is lost', firstPauseMs: 5 });
-    const principal = { credential: 'key', userId: 'u', account: 'a', keyId: 'k' };
-    const told = {
+    const principal = { credential: 'key', userId: 'u', account: 'a', keyId: 'k' } as const;
+    const reported = {
       targets: [],
       tags: [],
       operation: 'chat',
@@ -95,7 +96,9 @@ describe('the cost returned by an answer hook', () => {
       stream: false,
       startedAt: 1,
     };
-    const budgets = { findWithoutTarget: async () => [] } as unknown as CallBudgets;
+    const budgets = {
+      findWithoutTarget: () => createBudgetTable({ shared: [] }).of(principal, undefined).find(Date.now(), []),
+    } as unknown as CallBudgets;
     const outcome = {
       status: 'ok',
       sent: false,
@@ -105,18 +108,18 @@ describe('the cost returned by an answer hook', () => {
       upstreamMs: 0,
       estimated: false,
     } as Outcome;
-    for (const [id, fault] of [
+    for (const [id, failure] of [
       ['first', 'refuses'],
-      ['second', 'loses answers'],
+      ['second', 'loses responses'],
     ] as const) {
-      faulty.fault = fault;
-      const call = { id, principal, state: new Map(), ...told } as unknown as Call;
+      failing.failure = failure;
+      const call = { id, principal, state: new Map(), ...reported } as unknown as Call;
       await chargeAnswered(
-        { ledger: faulty.ledger, queues: { certain: queue, uncertain: queue }, budgets, now: () => Date.now() },
+        { ledger: failing.ledger, queues: { certain: queue, uncertain: queue }, budgets, now: () => Date.now() },
         call,
         outcome,
       );
-      faulty.fault = 'none';
+      failing.failure = 'none';
       await eventually(async () => expect(queue.size).to.equal(0));
     }
     expect(await store.ledger.balance('a')).to.include({ balance: -60, held: 0, spent: 60 });

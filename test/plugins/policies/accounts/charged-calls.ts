@@ -3,7 +3,7 @@ import { Call } from '../../../../core/calls/call.ts';
 import type { CallDeps } from '../../../../core/calls/call-deps.ts';
 import { Pending } from '../../../../core/plugins/attribution.ts';
 import { compileHooks } from '../../../../core/plugins/compile-hooks.ts';
-import { Kept } from '../../../../core/plugins/foundation.ts';
+import { PluginState } from '../../../../core/plugins/foundation.ts';
 import type { CallServices } from '../../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../../core/plugins/registry.ts';
 import { createRouting } from '../../../../routing/health-book.ts';
@@ -12,19 +12,19 @@ import { setUpAccounts } from '../../../support/plugins/accounts-policy.ts';
 const TARGET = { provider: 'one', model: 'm' };
 
 /** Failure of a store: before an operation, or after it, so that only the response is lost. */
-export type Fault = 'none' | 'refuses' | 'loses answers';
+export type StoreFailure = 'none' | 'refuses' | 'loses responses';
 
 /** Wraps a ledger so that it can be made to fail. */
-export function makeFaulty(ledger: Ledger): { readonly ledger: Ledger; fault: Fault } {
-  const state: { ledger: Ledger; fault: Fault } = { ledger, fault: 'none' };
+export function makeFailing(ledger: Ledger): { readonly ledger: Ledger; failure: StoreFailure } {
+  const state: { ledger: Ledger; failure: StoreFailure } = { ledger, failure: 'none' };
   const wrapped = Object.entries(ledger).map(([name, method]) => [
     name,
     async (...args: unknown[]) => {
       const away = () => new GatewayError('store_unavailable', 'The store does not answer.');
-      if (state.fault === 'refuses') throw away();
-      const answer: unknown = await (method as (...given: unknown[]) => unknown)(...args);
-      if (state.fault === 'loses answers') throw away();
-      return answer;
+      if (state.failure === 'refuses') throw away();
+      const response: unknown = await (method as (...given: unknown[]) => unknown)(...args);
+      if (state.failure === 'loses responses') throw away();
+      return response;
     },
   ]);
   state.ledger = Object.fromEntries(wrapped) as Ledger;
@@ -57,14 +57,14 @@ export async function startCharging(
   options: { readonly sweepEvery?: string } = {},
 ): Promise<ChargingProcess> {
   const registry = new Registry();
-  const kept = new Kept();
+  const kept = new PluginState();
   const generation = {};
   const services = {
     estimate: ({ request }: { request: { max_tokens?: number } }) => ({ units: {}, cost: request.max_tokens }),
   } as unknown as CallServices;
   await setUpAccounts(registry, {
     ...{ store, ledger, billing, services: () => services },
-    keptUser: (instance) => kept.userOf(generation, instance),
+    stateUser: (instance) => kept.userOf(generation, instance),
     config: options,
   });
   const handler = () => {
@@ -88,8 +88,8 @@ export async function startCharging(
     async admit(requestId, estimate, principal) {
       const request = { model: 'm', max_tokens: estimate, messages: [] };
       const init = { requestId, principal, signal: new AbortController().signal };
-      const asked = { operation: 'chat', request, stream: false, findTargets: () => ({ targets: [TARGET] }) } as const;
-      const call = new Call(deps, { ...asked, caller: init });
+      const call = new Call(deps, 'chat', request, init);
+      call.begin();
       call.replaceTargets([TARGET]);
       try {
         await hooks.admit?.(call);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { GatewayError, isGatewayError, type Principal } from '../../../../contract/index.ts';
 import { keyBudgetId } from '../../../../plugins/policies/kit/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
-import { type CallEnd, type ChargingProcess, type Fault, makeFaulty, startCharging } from './charged-calls.ts';
+import { type CallEnd, type ChargingProcess, makeFailing, type StoreFailure, startCharging } from './charged-calls.ts';
 
 const SLOTS = 4;
 const HOUR_MS = 3_600_000;
@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 type Step =
   | { readonly do: 'call'; readonly slot: number; readonly estimate: number; readonly user: number }
   | { readonly do: 'end'; readonly slot: number; readonly how: 'answered' | 'refused'; readonly share: number }
-  | { readonly do: 'store'; readonly fault: Fault }
+  | { readonly do: 'store'; readonly failure: StoreFailure }
   | { readonly do: 'sweep' }
   | { readonly do: 'crash' };
 
@@ -41,7 +41,7 @@ const STEPS: fc.Arbitrary<readonly Step[]> = fc.array(
       weight: 2,
       arbitrary: fc.record({
         do: fc.constant('store' as const),
-        fault: fc.constantFrom<Fault>('none', 'none', 'refuses', 'loses answers'),
+        failure: fc.constantFrom<StoreFailure>('none', 'none', 'refuses', 'loses responses'),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('sweep' as const) }) },
@@ -76,13 +76,13 @@ interface Totals {
 /** Runs steps on the plugin and the model, then restores the store, ends the process and sweeps. */
 async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
   const store = await openMemory();
-  const faulty = makeFaulty(store.ledger);
+  const failing = makeFailing(store.ledger);
   const running = new Map<number, Running>();
   const totals = new Map(USERS.map(({ account }): [string, Totals] => [account, { least: 0, most: 0 }]));
   /** Costs above the estimate, by which a call in flight may exceed an account's credit. */
   let overruns = 0;
   let doubts = new Map<string, number>();
-  let gateway: ChargingProcess = await startCharging(store, faulty.ledger, billing);
+  let gateway: ChargingProcess = await startCharging(store, failing.ledger, billing);
   for (const { account } of USERS) await store.ledger.credit(account, 'first', CREDIT, 'test', Date.now());
 
   const owe = ({ account }: Principal, least: number, most = least): void => {
@@ -94,7 +94,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
 
   for (const step of steps) {
     const known = 'slot' in step ? running.get(step.slot) : undefined;
-    if (step.do === 'store') faulty.fault = step.fault;
+    if (step.do === 'store') failing.failure = step.failure;
     else if (step.do === 'call' && !known) {
       const user = USERS[step.user] as Principal;
       try {
@@ -104,12 +104,13 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
         const code = isGatewayError(error) ? error.code : String(error);
         expect(code).to.be.oneOf(['insufficient_balance', 'rate_limited', 'store_unavailable']);
         // Not charged, unless the process crashes or the sweeper runs before the store recovers.
-        if (faulty.fault === 'loses answers') doubts.set(user.account, (doubts.get(user.account) ?? 0) + step.estimate);
+        if (failing.failure === 'loses responses')
+          doubts.set(user.account, (doubts.get(user.account) ?? 0) + step.estimate);
       }
     } else if (step.do === 'end' && known) {
       running.delete(step.slot);
       const cost = step.how === 'answered' ? Math.ceil((known.estimate * step.share) / 100) : undefined;
-      const before = faulty.fault;
+      const before = failing.failure;
       await known.finish({ sent: cost !== undefined, cost });
       if (known.swept) {
         correct(known, cost ?? 0, before === 'refuses');
@@ -133,7 +134,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
       for (const call of running.values()) if (!call.swept) owe(call.user, call.estimate);
       running.clear();
       spendDoubts();
-      gateway = await startCharging(store, faulty.ledger, billing);
+      gateway = await startCharging(store, failing.ledger, billing);
     }
   }
 
@@ -155,7 +156,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
     doubts = new Map();
   }
 
-  faulty.fault = 'none';
+  failing.failure = 'none';
   for (const call of running.values()) {
     await call.finish({ sent: false, cost: undefined });
     if (call.swept) correct(call, 0, false);

@@ -4,16 +4,16 @@ import { createRecordBook } from '../../../../core/plugins/instance-store.ts';
 import { registerAccounts } from '../../../../plugins/policies/accounts/accounts.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { fakeIo } from '../../../support/plugins/fake-io.ts';
-import { makeFaulty } from './charged-calls.ts';
+import { makeFailing } from './charged-calls.ts';
 
 describe('tollgate accounts credit', () => {
   it('explains how to repeat a credit safely after an unknown result of the store', async () => {
     const store = await openMemory();
-    const faulty = makeFaulty(store.ledger);
+    const failing = makeFailing(store.ledger);
     const commands: Command[] = [];
     registerAccounts({
-      books: { ledger: faulty.ledger, records: createRecordBook(store) },
-      stores: { kept: store.kept('accounts'), shared: (name) => store.keyv(name) as never },
+      books: { ledger: failing.ledger, records: createRecordBook(store) },
+      stores: { stored: store.stored('accounts'), shared: (name) => store.keyv(name) as never },
       settings: { plans: {} } as never,
       operators: { audit: async () => undefined },
       route: () => undefined,
@@ -30,13 +30,13 @@ describe('tollgate accounts credit', () => {
         actor: { via: 'cli' },
       });
 
-    faulty.fault = 'loses answers';
+    failing.failure = 'loses responses';
     const error = await run()?.catch((thrown: unknown) => thrown);
     expect(isGatewayError(error) && error.code).to.equal('store_unavailable');
     const id = /the id "(\S+?)"/.exec(String(error))?.[1];
     expect(id).to.be.a('string');
 
-    faulty.fault = 'none';
+    failing.failure = 'none';
     await run(id);
     expect((await store.ledger.balance('ann')).balance).to.equal(5_000_000_000);
     await store.close();

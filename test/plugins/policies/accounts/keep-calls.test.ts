@@ -31,21 +31,21 @@ describe('the records that the accounts policy keeps', () => {
   it('are deleted when the store is back, if it was unavailable at first', async () => {
     const store = await openMemory();
     let isAway = true;
-    const asked: number[] = [];
+    const requested: number[] = [];
     const ledger = {
       ...store.ledger,
       async forgetCalls(before: number) {
-        asked.push(before);
+        requested.push(before);
         if (isAway) throw new Error('away');
         return store.ledger.forgetCalls(before);
       },
     };
     const gateway = await startCharging(store, ledger, 'track', undefined, { sweepEvery: '10ms' });
     await gateway.ready();
-    await eventually(async () => expect(asked.length).to.be.above(1));
+    await eventually(async () => expect(requested.length).to.be.above(1));
     isAway = false;
-    const failed = asked.length;
-    await eventually(async () => expect(asked.length).to.be.above(failed));
+    const failed = requested.length;
+    await eventually(async () => expect(requested.length).to.be.above(failed));
     await gateway.close();
     await store.close();
   });

@@ -40,7 +40,7 @@ const served = (more: Partial<Served> = {}): Served => ({
   ...more,
 });
 
-interface Told {
+interface Reported {
   readonly json: {
     readonly data: readonly {
       readonly day: string;
@@ -66,7 +66,7 @@ describe('tollgate reconcile', () => {
   after(() => vendor.close());
   beforeEach(async () => {
     store = await openMemory();
-    vendor.answer(undefined);
+    vendor.respond(undefined);
     vendor.serve();
   });
   afterEach(() => store.close());
@@ -94,7 +94,7 @@ describe('tollgate reconcile', () => {
     await store.ledger.settle({ ...call, now: at + 1000 });
   };
 
-  const run = async (of: Vendor, options: CommandInput['options'] = {}, config: object = {}): Promise<Told> => {
+  const run = async (of: Vendor, options: CommandInput['options'] = {}, config: object = {}): Promise<Reported> => {
     const http = await createHttpClient(new Set([new URL(vendor.url).host]), '0.0.0');
     const plugin = {
       ...reconcile,
@@ -103,19 +103,19 @@ describe('tollgate reconcile', () => {
     const access = { baseUrl: vendor.url, adminKey: ADMIN_KEY, ...config };
     const offers = { openai: { anyModel: true }, anthropic: { anyModel: true }, openrouter: { anyModel: true } };
     const { commands } = await registerPlugins(store, [{ plugin, config: { [of]: access } }], { offers });
-    let told: Told | undefined;
+    let reported: Reported | undefined;
     const notes: string[] = [];
     const io = fakeIo({
       result: (value, text) => {
-        told = { json: value as Told['json'], text, failed: false };
+        reported = { json: value as Reported['json'], text, failed: false };
       },
       note: (text) => void notes.push(text),
     });
     const range = { provider: of, from: DAY, to: '2026-11-03' };
     const input = { args: [], options: { ...range, ...options }, io, signal: new AbortController().signal };
     const code = await commands[0]?.run?.({ ...input, actor: { via: 'cli' } });
-    if (!told) throw new Error('the command told nothing');
-    return { ...told, failed: code === 4 };
+    if (!reported) throw new Error('the command reported nothing');
+    return { ...reported, failed: code === 4 };
   };
 
   const explained = async (of: Vendor, options: CommandInput['options'] = {}, config: object = {}) => {
@@ -130,7 +130,7 @@ describe('tollgate reconcile', () => {
     };
   };
 
-  it('finds no difference if there is none, over days, pages, keys and names with a date', async () => {
+  it('finds no difference between equal sides, over days, pages, keys and names with a date', async () => {
     const days = ['2026-11-02', '2026-11-03', '2026-11-04', '2026-11-05', '2026-11-06'];
     for (const day of days) {
       await settle({ at: Date.parse(`${day}T00:00:00Z`) });
@@ -319,7 +319,7 @@ describe('tollgate reconcile', () => {
       served({ model: 'claude-opus-5', project: 'wrkspc_a', ...more });
     const ours = { vendor: 'anthropic', model: 'claude-opus-5' } as const;
 
-    it('finds no difference if there is none, caches of both lifetimes and searches included', async () => {
+    it('finds no difference between equal sides, caches of both lifetimes and searches included', async () => {
       const more = { cached_tokens: 50, cache_write_tokens: 30, cache_write_1h_tokens: 20, web_search_requests: 1 };
       const usd = {
         cached_tokens: 0.000_025,
@@ -361,7 +361,7 @@ describe('tollgate reconcile', () => {
       vendor.serve(claude({ units: { ...UNITS, output_tokens: 200 } }), claude({ key: 'key_other' }));
       const { causes } = await explained('anthropic', {}, { keys: ['key_a'] });
       expect(causes).to.deep.equal([['claude-opus-5', 'quantity output_tokens 0.003']]);
-      expect(vendor.asked.at(-1)).to.not.include('cost_report');
+      expect(vendor.requests.at(-1)).to.not.include('cost_report');
     });
   });
 
@@ -376,11 +376,11 @@ describe('tollgate reconcile', () => {
         ...more,
       });
 
-    it('finds no difference if there is none, a day at a time', async () => {
+    it('finds no difference between equal sides, a day at a time', async () => {
       await settle({ ...ours, facts });
       vendor.serve(routed());
       expect(await explained('openrouter', { tolerance: '0' })).to.deep.include({ causes: [], failed: false });
-      expect(vendor.asked.at(-1)).to.include('date=2026-11-02');
+      expect(vendor.requests.at(-1)).to.include('date=2026-11-02');
     });
 
     for (const [title, all, cause] of [
@@ -461,7 +461,7 @@ describe('tollgate reconcile', () => {
     expect(await refused({ to: DAY })).to.include('must be before "to"');
     expect(await refused({ to: '2027-11-03' })).to.include('more than 100 days');
     expect(await refused({ tolerance: 'much' })).to.include('"tolerance" must be US dollars or a share');
-    expect(await refused({}, { providers: ['nobody'] })).to.include('provider "nobody" not found');
+    expect(await refused({}, { providers: ['missing'] })).to.include('provider "missing" not found');
     const wrongKey = await refused({}, { adminKey: 'sk-wrong-0123456789' });
     expect(wrongKey)
       .to.include('openai returned status 401')
@@ -474,7 +474,7 @@ describe('tollgate reconcile', () => {
 
   for (const [title, status, body] of [
     ['HTML', 200, '<html>Sign in</html>'],
-    ['a list that is none', 200, '{"data":{"a":1}}'],
+    ['an invalid list', 200, '{"data":{"a":1}}'],
     [
       'a count below nothing',
       200,
@@ -489,7 +489,7 @@ describe('tollgate reconcile', () => {
     ['an error of the server', 503, '{"error":{"message":"overloaded"}}'],
   ] as const)
     it(`refuses ${title} of the vendor, and compares nothing`, async () => {
-      vendor.answer({ status, body });
+      vendor.respond({ status, body });
       expect(await codeOf(run('openai'))).to.be.oneOf(['provider_invalid_response', 'provider_unavailable']);
     });
 });

@@ -5,12 +5,12 @@ import { FACTS, NOW } from '../../../conformance/store.ts';
 
 /** Ledger that responds at once: `pages` empty pages, then one with a call. */
 function createSparse(pages: number) {
-  const asked: CallQuery[] = [];
+  const requests: CallQuery[] = [];
   const row: CallRow = { ...FACTS, id: 'call_1', account: 'a', cost: 1, at: NOW, countedAt: NOW };
   return {
-    asked,
+    requests,
     async calls(query: CallQuery): Promise<CallPage> {
-      asked.push(query);
+      requests.push(query);
       const page = Number(query.after ?? 0);
       return page < pages ? { calls: [], next: String(page + 1) } : { calls: [row] };
     },
@@ -23,7 +23,7 @@ describe('a list of calls', () => {
     let turns = 0;
     const turn = (): void => {
       turns += 1;
-      if (ledger.asked.length < 21) setImmediate(turn);
+      if (ledger.requests.length < 21) setImmediate(turn);
     };
     setImmediate(turn);
     const { calls, next } = await listCalls(ledger, { filter: {}, limit: 5 }, 60_000);
@@ -43,12 +43,12 @@ describe('a list of calls', () => {
     expect(found).to.deep.equal(['call_1']);
     // Each request read one page of the store, because it had no time for a second one.
     expect(rounds).to.equal(6);
-    expect(ledger.asked.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
+    expect(ledger.requests.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
   });
 
   it('E27: reads the calls of a request by the store’s index', async () => {
     const ledger = createSparse(0);
     await listCalls(ledger, readCallsQuery({ request: 'req_7' }, NOW));
-    expect(ledger.asked).to.deep.equal([{ requestId: 'req_7', limit: 50 }]);
+    expect(ledger.requests).to.deep.equal([{ requestId: 'req_7', limit: 50 }]);
   });
 });

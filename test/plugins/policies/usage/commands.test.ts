@@ -130,9 +130,20 @@ describe('the commands about usage', () => {
     ['calls', { outcome: 'fine' }],
     ['calls', { limit: '0' }],
   ];
+  it('refuse a number without a unit, and show both readings', async () => {
+    const error = await run('calls', { since: '60' }).then(() => 'done', String);
+    expect(error).to.include('"since" is invalid: "60" is not a duration').and.include('"60s" for seconds or "60ms"');
+  });
+
   for (const [name, options] of WRONG)
     it(`refuse ${name} ${JSON.stringify(options)}`, async () =>
       expect(await codeOf(run(name, options))).to.equal('invalid_request'));
+
+  for (const since of ['60', '2026-13-01'])
+    it(`name the option of a wrong --since ${since}`, async () => {
+      const problem = await run('calls', { since }).catch((error: Error) => error.message);
+      expect(problem).to.match(/^"since" /);
+    });
 });
 
 interface Running {

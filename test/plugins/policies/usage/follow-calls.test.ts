@@ -17,12 +17,12 @@ describe('following calls', () => {
       },
     };
     const ended = new AbortController();
-    const told = followCalls(ledger, { filter: {}, signal: ended.signal });
-    await told.next();
+    const reported = followCalls(ledger, { filter: {}, signal: ended.signal });
+    await reported.next();
     rows.push({ id: 'a', at: Date.now() } as CallRow);
-    const { value } = await told.next();
+    const { value } = await reported.next();
     expect([value?.calls.map(({ id }) => id), looks]).to.deep.equal([['a'], 2]);
     ended.abort();
-    expect((await told.next()).done).to.equal(true);
+    expect((await reported.next()).done).to.equal(true);
   });
 });

@@ -6,11 +6,11 @@ const facts = { provider: 'a', model: 'm', operation: 'chat', userId: 'ann', key
 
 /** Calls, latest first, in pages as from a store; records the queries. */
 function ledgerOf(calls: readonly Partial<CallRow>[]) {
-  const asked: CallQuery[] = [];
+  const requests: CallQuery[] = [];
   return {
-    asked,
+    requests,
     async calls(query: CallQuery): Promise<CallPage> {
-      asked.push(query);
+      requests.push(query);
       const at = Number(query.after ?? 0);
       const end = at + Math.min(query.limit, 1000);
       const page = calls.slice(at, end).map((call) => ({ ...facts, countedAt: 10, ...call }) as CallRow);
@@ -35,7 +35,7 @@ describe('the latency of calls in a report', () => {
     expect(rows.get('["bob"]')).to.deep.equal({ calls: 1, duration_p50_ms: 700, duration_p95_ms: 700 });
     expect(totals).to.include({ calls: 21, duration_p50_ms: 11, duration_p95_ms: 20 });
     expect([calls, isComplete]).to.deep.equal([21, true]);
-    expect(ledger.asked[0]).to.include({ outcome: 'ok', from: 0, to: 100 });
+    expect(ledger.requests[0]).to.include({ outcome: 'ok', from: 0, to: 100 });
   });
 
   it('is grouped by tags, each call once in each, and by time, as the report is', async () => {
@@ -47,7 +47,7 @@ describe('the latency of calls in a report', () => {
     const spec = { filter: {}, by: ['tag', 'day'] as const, edges: [0, 50, 100], names: ['one', 'two'] };
     const { rows, totals } = await measureLatency(ledger, spec);
     expect([...rows.keys()].sort()).to.deep.equal(['["team=x","one"]', '["team=x","two"]', '["team=y","two"]']);
-    expect(totals, 'one that began after the range is none of it').to.include({ calls: 2 });
+    expect(totals, 'calls after the range do not count').to.include({ calls: 2 });
   });
 
   it('covers at most the latest 5,000 calls, and reports that', async () => {

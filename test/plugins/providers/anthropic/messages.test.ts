@@ -18,13 +18,13 @@ function turns(messages: readonly ChatMessage[], model = NO_PREFILL): readonly A
 describe('anthropic messages', () => {
   it('make ids of other vendors fit, the same on the call and its result', () => {
     const id = `call_1__thought__${'x+/='.repeat(50)}`;
-    const [, calling, answering] = turns([user('x'), called(id), result(id, 'A')]);
+    const [, calling, response] = turns([user('x'), called(id), result(id, 'A')]);
     const [use] = calling?.content ?? [];
-    const [answer] = answering?.content ?? [];
+    const [reply] = response?.content ?? [];
     expect(use)
       .to.have.property('id')
       .that.matches(/^[A-Za-z0-9_-]{1,64}$/);
-    expect(answer).to.have.property('tool_use_id', use?.['id']);
+    expect(reply).to.have.property('tool_use_id', use?.['id']);
   });
 
   it('replay signed thinking before the answer, and leave out thinking that lost its signature', () => {

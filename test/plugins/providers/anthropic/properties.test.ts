@@ -82,7 +82,7 @@ describe('anthropic requests of any kind', () => {
 });
 
 describe('anthropic answers of any kind', () => {
-  it('become a completion or a failure, never a fault', () => {
+  it('become a completion or a provider error, never an exception', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {
         try {
@@ -115,7 +115,7 @@ describe('anthropic answers of any kind', () => {
     usage: fc.jsonValue(),
   });
 
-  it('in streams become chunks or a failure, never a fault', () => {
+  it('in streams become chunks or a provider error, never an exception', () => {
     fc.assert(
       fc.property(fc.array(event), (events) => {
         const decoder = anthropicStream(codecCall());

@@ -27,30 +27,30 @@ function textOf(message: unknown): string {
 }
 
 /** Some files contain the responses of several steps in sequence; each was a separate stream. */
-function answersOf(path: string): readonly (readonly SseEvent[])[] {
-  const answers: SseEvent[][] = [[]];
+function responsesOf(path: string): readonly (readonly SseEvent[])[] {
+  const responses: SseEvent[][] = [[]];
   for (const event of corpusLines(path)) {
-    answers.at(-1)?.push(event);
-    if (event.data.includes('"message_stop"')) answers.push([]);
+    responses.at(-1)?.push(event);
+    if (event.data.includes('"message_stop"')) responses.push([]);
   }
-  return answers.filter(({ length }) => length > 0);
+  return responses.filter(({ length }) => length > 0);
 }
 
 describe('recorded anthropic answers', () => {
   for (const name of corpusFiles(VERCEL, '.json')) {
     it(`of ${name} keep their text and count`, () => {
       const message = corpusJson(VERCEL + name);
-      const answer = anthropicResponse(message, codecCall());
-      expect(answer.choices[0]?.message.content ?? '').to.equal(textOf(message));
-      expect(answer.usage?.total_tokens).to.be.greaterThan(0);
-      assertOpenAi('response', answer);
+      const response = anthropicResponse(message, codecCall());
+      expect(response.choices[0]?.message.content ?? '').to.equal(textOf(message));
+      expect(response.usage?.total_tokens).to.be.greaterThan(0);
+      assertOpenAi('response', response);
     });
   }
 
   for (const name of corpusFiles(VERCEL, '.chunks.txt').filter((file) => file !== SPLICED)) {
     it(`of ${name} end once, counted, with calls that parse`, () => {
-      for (const answer of answersOf(VERCEL + name)) {
-        const { chunks, complete } = decode(anthropicStream(codecCall()), answer);
+      for (const response of responsesOf(VERCEL + name)) {
+        const { chunks, complete } = decode(anthropicStream(codecCall()), response);
         const whole = collect(chunks);
         expect([whole.roles, whole.finish.length, complete]).to.deep.equal([1, 1, true]);
         expect(chunks.at(-1)?.usage?.total_tokens).to.be.at.least(0);
@@ -66,10 +66,13 @@ describe('recorded anthropic answers', () => {
 
   for (const name of ['good', 'no_usage_response', 'malformed_usage_response']) {
     it(`of Kong’s ${name}.json keep their text`, () => {
-      const answer = anthropicResponse(corpusJson(`${KONG}anthropic/llm-v1-chat/responses/${name}.json`), codecCall());
-      expect(answer.choices[0]?.message.content).to.equal('The sum of 1 + 1 is 2.');
-      expect(answer.usage === undefined).to.equal(name !== 'good');
-      assertOpenAi('response', answer);
+      const response = anthropicResponse(
+        corpusJson(`${KONG}anthropic/llm-v1-chat/responses/${name}.json`),
+        codecCall(),
+      );
+      expect(response.choices[0]?.message.content).to.equal('The sum of 1 + 1 is 2.');
+      expect(response.usage === undefined).to.equal(name !== 'good');
+      assertOpenAi('response', response);
     });
   }
 

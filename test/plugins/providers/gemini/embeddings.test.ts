@@ -5,7 +5,7 @@ import { base64ToFloats, type EmbeddingRequest } from '../../../../plugins/provi
 import { codecCall } from '../../../support/formats/codec.ts';
 
 const call = codecCall({ model: 'gemini-embedding-001' });
-const ask = (fields: Partial<EmbeddingRequest>): EmbeddingRequest => ({
+const requestOf = (fields: Partial<EmbeddingRequest>): EmbeddingRequest => ({
   model: 'gemini-embedding-001',
   input: 'Hi',
   ...fields,
@@ -13,7 +13,7 @@ const ask = (fields: Partial<EmbeddingRequest>): EmbeddingRequest => ({
 
 describe('gemini embeddings', () => {
   it('request one text with embedContent', () => {
-    expect(geminiEmbedRequest(ask({ dimensions: 768, task_type: 'RETRIEVAL_QUERY' }), call)).to.deep.equal({
+    expect(geminiEmbedRequest(requestOf({ dimensions: 768, task_type: 'RETRIEVAL_QUERY' }), call)).to.deep.equal({
       path: '/models/gemini-embedding-001:embedContent',
       body: {
         model: 'models/gemini-embedding-001',
@@ -25,7 +25,7 @@ describe('gemini embeddings', () => {
   });
 
   it('request several texts with batchEmbedContents', () => {
-    const { path, body } = geminiEmbedRequest(ask({ input: ['a', 'b'] }), call);
+    const { path, body } = geminiEmbedRequest(requestOf({ input: ['a', 'b'] }), call);
     expect(path).to.equal('/models/gemini-embedding-001:batchEmbedContents');
     expect((body as { requests: unknown[] }).requests).to.have.length(2);
   });
@@ -38,7 +38,7 @@ describe('gemini embeddings', () => {
     [[], 'input'],
   ] as const) {
     it(`refuse the input ${JSON.stringify(input)}`, () => {
-      expect(() => geminiEmbedRequest(ask({ input }), call))
+      expect(() => geminiEmbedRequest(requestOf({ input }), call))
         .to.throw()
         .with.property('param', param);
     });
@@ -46,7 +46,7 @@ describe('gemini embeddings', () => {
 
   it('are returned as unit vectors with the vendor’s token count', () => {
     const body = { embeddings: [{ values: [3, 4] }, { values: [0, 0] }], usageMetadata: { promptTokenCount: 5 } };
-    expect(geminiEmbedResponse(body, ask({ input: ['a', 'b'] }), call)).to.deep.equal({
+    expect(geminiEmbedResponse(body, requestOf({ input: ['a', 'b'] }), call)).to.deep.equal({
       object: 'list',
       data: [
         { object: 'embedding', index: 0, embedding: [0.6, 0.8] },
@@ -59,12 +59,12 @@ describe('gemini embeddings', () => {
 
   it('are returned as base64 of little-endian floats on request', () => {
     const body = { embedding: { values: [0, -1] } };
-    const { data } = geminiEmbedResponse(body, ask({ encoding_format: 'base64' }), call);
+    const { data } = geminiEmbedResponse(body, requestOf({ encoding_format: 'base64' }), call);
     expect(base64ToFloats(String(data[0]?.embedding))).to.deep.equal([0, -1]);
   });
 
   it('mark the tokens as estimated if the vendor reports none', () => {
-    const { usage } = geminiEmbedResponse({ embedding: { values: [1] } }, ask({ input: '12345678' }), call);
+    const { usage } = geminiEmbedResponse({ embedding: { values: [1] } }, requestOf({ input: '12345678' }), call);
     expect(usage).to.deep.equal({ prompt_tokens: 2, total_tokens: 2, estimated: true });
   });
 
@@ -74,7 +74,7 @@ describe('gemini embeddings', () => {
     ['nothing', null],
   ] as const) {
     it(`fail on ${title}`, () => {
-      expect(() => geminiEmbedResponse(body, ask({}), call)).to.throw(StreamFailure);
+      expect(() => geminiEmbedResponse(body, requestOf({}), call)).to.throw(StreamFailure);
     });
   }
 });

@@ -21,7 +21,7 @@ const part = (functionCall: object, more: object = {}) => ({ functionCall, ...mo
 const piece = (jsonPath: string, value: object) => ({ jsonPath, ...value });
 
 describe('gemini’s arguments in pieces', () => {
-  it('D24: are folded together into one call', () => {
+  it('D24: are joined into one call', () => {
     const { chunks, complete } = stream(
       [part({ name: 'go', id: 'c1', willContinue: true }, { thoughtSignature: 'c2ln' })],
       [part({ partialArgs: [piece('$.city', { stringValue: 'New ', willContinue: true })], willContinue: true })],

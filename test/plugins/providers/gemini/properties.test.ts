@@ -70,7 +70,7 @@ describe('gemini requests of any kind', () => {
 });
 
 describe('gemini answers of any kind', () => {
-  it('become a completion or a failure, never a fault', () => {
+  it('become a completion or a provider error, never an exception', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {
         try {
@@ -83,7 +83,7 @@ describe('gemini answers of any kind', () => {
     );
   });
 
-  it('in streams become chunks or a failure, never a fault', () => {
+  it('in streams become chunks or a provider error, never an exception', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), (bodies) => {
         const decoder = geminiStream(codecCall());

@@ -18,11 +18,11 @@ describe('recorded gemini answers', () => {
   ] as const) {
     it(`of Kong’s ${path} keep their text, end and count`, () => {
       const body = corpusJson(KONG + path) as { candidates: { content?: { parts: { text: string }[] } }[] };
-      const answer = geminiResponse(body, codecCall());
-      expect(answer.choices[0]?.message.content).to.equal(body.candidates[0]?.content?.parts[0]?.text ?? '');
-      expect(answer.choices[0]?.finish_reason).to.equal(finish);
-      expect(answer.usage?.total_tokens).to.equal(tokens);
-      assertOpenAi('response', answer);
+      const response = geminiResponse(body, codecCall());
+      expect(response.choices[0]?.message.content).to.equal(body.candidates[0]?.content?.parts[0]?.text ?? '');
+      expect(response.choices[0]?.finish_reason).to.equal(finish);
+      expect(response.usage?.total_tokens).to.equal(tokens);
+      assertOpenAi('response', response);
     });
   }
 

@@ -35,8 +35,8 @@ const call = (id: string, more: object = {}): NonNullable<ChatMessage['tool_call
 
 describe('gemini thought signatures', () => {
   it('return to the vendor from a client that stores only id, name and arguments', () => {
-    const answer = geminiResponse(jsonFixture('gemini/chat.json'), codecCall());
-    const { id, type, function: called } = answer.choices[0]!.message.tool_calls![0]!;
+    const response = geminiResponse(jsonFixture('gemini/chat.json'), codecCall());
+    const { id, type, function: called } = response.choices[0]!.message.tool_calls![0]!;
     const [part] = replay([{ id, type, function: { name: called.name, arguments: called.arguments } }]);
     expect(part).to.deep.equal({
       functionCall: { id: 'fc_9', name: 'get_weather', args: { city: 'Paris' } },
@@ -103,15 +103,15 @@ describe('gemini thought signatures', () => {
         { functionCall: { id: 'a', name: 'f', args: {} }, thoughtSignature },
         { executableCode: { language: 'PYTHON', code: '1' }, thoughtSignature },
       ];
-      const answers = [{ functionResponse: { id: 'a', name: 'f', response: {} } }];
+      const results = [{ functionResponse: { id: 'a', name: 'f', response: {} } }];
       const contents = [
         { role: 'user', parts: [{ text: 'x' }] },
         { role: 'model', parts },
-        { role: 'user', parts: answers },
+        { role: 'user', parts: results },
       ];
       const { request } = read(dialectOf(dialect), { contents }, { method: ':generateContent' });
       const opened = openReasoning(request, open);
-      expect(opened.leftOut).to.equal(whose === 'another account');
+      expect(opened.isOmitted).to.equal(whose === 'another account');
       const model = 'gemini-3.8-flash';
       const { body } = geminiRequest({ ...opened.request, model }, codecCall({ model }));
       const sent = (body as GeminiRequest).contents[1]?.parts.filter((part) => !('executableCode' in part));

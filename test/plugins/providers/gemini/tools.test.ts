@@ -40,8 +40,8 @@ describe('gemini tools', () => {
 describe('gemini answer formats', () => {
   it('shows a call of that function as the answer’s text', () => {
     const part = { functionCall: { name: ANSWER_TOOL, args: { answer: '42' } } };
-    const answer = { candidates: [{ content: { parts: [part] }, finishReason: 'STOP' }] };
-    const { message, finish_reason } = geminiResponse(answer, codecCall()).choices[0]!;
+    const response = { candidates: [{ content: { parts: [part] }, finishReason: 'STOP' }] };
+    const { message, finish_reason } = geminiResponse(response, codecCall()).choices[0]!;
     expect([message.content, message.tool_calls, finish_reason]).to.deep.equal(['{"answer":"42"}', undefined, 'stop']);
   });
 });
@@ -64,7 +64,7 @@ describe('gemini schemas', () => {
       { $ref: '#/definitions/A', definitions: { A: { const: 1 } } },
       { $ref: '#/$defs/A', $defs: { A: { enum: [1] } } },
     ],
-    ['words beside a $ref go', { $ref: '#/$defs/A', description: 'x' }, { $ref: '#/$defs/A' }],
+    ['words next to a $ref are dropped', { $ref: '#/$defs/A', description: 'x' }, { $ref: '#/$defs/A' }],
     [
       'allOf is laid over the schema',
       {

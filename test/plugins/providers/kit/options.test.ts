@@ -34,7 +34,7 @@ describe('the option remoteMedia', () => {
   const compatible = (baseUrl: string, more: object = {}) =>
     setUpProvider(openaiCompatible, { baseUrl, ...more }).remoteMedia;
 
-  it('refuses addresses on the operator’s own network unless set', () => {
+  it('refuses addresses on the operator’s own network by default', () => {
     expect(setUpProvider(ollama, {}).remoteMedia).to.equal('refuse');
     for (const host of ['127.0.0.1:8000', 'localhost', '10.1.2.3', '[::1]:8000', 'vllm', 'gpu.internal'])
       expect(compatible(`http://${host}/v1`)).to.equal('refuse');

@@ -58,9 +58,9 @@ describe('fields of other formats', () => {
 
   it('become text if they have a description, otherwise they are dropped and reported', () => {
     const value = { type: 'server_tool_use' };
-    const told = { type: 'opaque', dialect: 'messages', value, text: '[server_tool_use] {}' };
+    const reported = { type: 'opaque', dialect: 'messages', value, text: '[server_tool_use] {}' };
     const { body, dropped } = translate(openai, {
-      messages: user({ type: 'text', text: 'x' }, told, {
+      messages: user({ type: 'text', text: 'x' }, reported, {
         type: 'opaque',
         dialect: 'messages',
         value: { type: 'magic' },

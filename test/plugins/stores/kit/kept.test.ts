@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { withKept } from '../../../../plugins/stores/kit/kept.ts';
+import { withStored } from '../../../../plugins/stores/kit/kept.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { roomOf } from '../../../../plugins/stores/redis/index.ts';
 import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
@@ -34,7 +34,7 @@ async function measuredStore(findRoom?: (bytes: number) => number, mostBytes?: n
     };
   };
   const halves = { keyv: keyv as never, sets: store.sets };
-  const { kept } = withKept(halves, '1mb', findRoom && (async () => findRoom(bytes())), mostBytes);
+  const { stored: kept } = withStored(halves, '1mb', findRoom && (async () => findRoom(bytes())), mostBytes);
   return { kept: kept('test'), bytes };
 }
 
@@ -46,7 +46,7 @@ describe('stored data of accounts', () => {
     fs.statfs = (async () => ({ bavail: 4, bsize: 512 * KB })) as never;
     syncBuiltinESMExports();
     try {
-      const kept = store.kept('test');
+      const kept = store.stored('test');
       for (const account of ['ann', 'bob', 'cid'])
         for (let at = 0; at < 5; at += 1) await kept.set(account, `${account}-${at}`, 'x'.repeat(400 * KB), HOUR_MS);
       expect(kept.known.bytes).to.be.within(400 * KB, 3 * 1024 * KB);
@@ -86,7 +86,7 @@ describe('stored data of accounts', () => {
       Array.from({ length: 100 }, (_, at) => kept.set('greedy', `key-${at}`, 'x'.repeat(200 * KB), HOUR_MS)),
     );
     expect(bytes()).to.be.within(600 * KB, 1024 * KB);
-    expect(outcomes.filter(Boolean).length, 'what was kept is told').to.be.within(3, 5);
+    expect(outcomes.filter(Boolean).length, 'kept entries are reported').to.be.within(3, 5);
     expect(await kept.bytes('greedy')).to.be.within(600 * KB, 1024 * KB);
     // The newest document is stored all the same after the others were written.
     expect(await kept.set('greedy', 'last', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(true);

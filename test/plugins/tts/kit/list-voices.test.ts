@@ -3,7 +3,11 @@ import { isGatewayError, type PluginApi } from '../../../../contract/index.ts';
 import { createHttpClient } from '../../../../egress/http-client.ts';
 import { createVoiceLister, readVoice } from '../../../../plugins/tts/kit/index.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '../../../support/vendors/scripted-upstream.ts';
 
 describe('the list of a vendor’s voices', () => {
   let upstream: ScriptedUpstream;
@@ -26,7 +30,7 @@ describe('the list of a vendor’s voices', () => {
   };
 
   it('is read from its own endpoint, with the operator’s key', async () => {
-    upstream.script(answer(200, [{ id: 'ann' }]));
+    upstream.script(respondWith(200, [{ id: 'ann' }]));
     const before = upstream.requests.length;
     expect(await listOf()()).to.deep.equal([{ id: 'ann', name: 'ann' }]);
     const { method, path, headers } = await upstream.request(before);
@@ -35,8 +39,8 @@ describe('the list of a vendor’s voices', () => {
   });
 
   const failures: readonly [string, Buffer, string][] = [
-    ['an error', answer(429, { error: 'x' }), 'upstream_rate_limited'],
-    ['nonsense', answer(200, '<html>'), 'provider_invalid_response'],
+    ['an error', respondWith(429, { error: 'x' }), 'upstream_rate_limited'],
+    ['nonsense', respondWith(200, '<html>'), 'provider_invalid_response'],
   ];
   for (const [title, bytes, code] of failures) {
     it(`passes ${title} on, with a single request`, async () => {
@@ -51,6 +55,8 @@ describe('the list of a vendor’s voices', () => {
   it('is an error of the provider if it is unreachable, and contains neither key nor URL', async () => {
     const error = await listOf({ baseUrl: upstream.url.replace(/:\d+$/, ':1') })().catch((thrown: unknown) => thrown);
     expect(isGatewayError(error) && error.code).to.equal('provider_unavailable');
-    expect((error as Error).message).to.equal('The provider one could not be reached or returned an error.');
+    expect((error as Error).message).to.equal(
+      'The provider one could not be reached or returned an error. Try again later.',
+    );
   });
 });

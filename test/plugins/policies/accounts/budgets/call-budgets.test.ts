@@ -58,7 +58,7 @@ describe('the budgets of a call', () => {
     await (await call('a', 1_900_000_000))(1_900_000_000);
     const today = await refusal(call('b', 500_000_000));
     expect(today.message).to.equal(
-      'The budget "daily" of 2.00 USD a day does not cover the call: 0.10 USD are left, and the call may cost 0.50 USD. It begins anew at 2026-11-23T23:00:00Z. Ask for fewer tokens with "max_tokens", or wait.',
+      'The budget "daily" of 2.00 USD a day does not cover the call: 0.10 USD are left, and the call may cost 0.50 USD. It resets at 2026-11-23T23:00:00Z. Ask for fewer tokens with "max_tokens", or wait.',
     );
     expect(today.headers).to.deep.equal({ 'retry-after': String(11 * 3600) });
     now += 12 * HOUR_MS;
@@ -128,18 +128,22 @@ describe('the budgets of a call', () => {
   it('notify operators of a soft limit, and of a refusing budget, once per window across all nodes', async () => {
     const rule = daily({ soft: 1_000_000_000 });
     const nodes = [node(rule), node(rule)];
-    const told = () =>
+    const reported = () =>
       nodes.flatMap(({ notices }) => notices.map(({ type, used, resets_at }) => [type, used, resets_at]));
     const today = '2026-11-24T00:00:00Z';
     await Promise.all(nodes.map(async ({ call }, at) => (await call(`a${at}`, 600_000_000))(600_000_000)));
     await Promise.all(nodes.map(async ({ call }, at) => (await call(`b${at}`, 100_000_000))(100_000_000)));
-    expect(told()).to.deep.equal([['budget.soft_limit', '1.20', today]]);
+    expect(reported()).to.deep.equal([['budget.soft_limit', '1.20', today]]);
     await Promise.all(nodes.map(({ call }, at) => refusal(call(`c${at}`, 1_000_000_000))));
     await Promise.all(nodes.map(({ call }, at) => refusal(call(`d${at}`, 1_000_000_000))));
-    expect(told().map(([type]) => type)).to.have.members(['budget.soft_limit', 'budget.used_up']);
+    expect(reported().map(([type]) => type)).to.have.members(['budget.soft_limit', 'budget.used_up']);
     now += 24 * HOUR_MS;
     await (await nodes[0]?.call('e', 1_100_000_000))?.(1_100_000_000);
-    expect(told().map(([type]) => type)).to.have.members(['budget.soft_limit', 'budget.used_up', 'budget.soft_limit']);
+    expect(reported().map(([type]) => type)).to.have.members([
+      'budget.soft_limit',
+      'budget.used_up',
+      'budget.soft_limit',
+    ]);
   });
 
   it('do not notify of a soft limit reached only by a reservation', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { BudgetRule, Principal } from '../../../../../contract/index.ts';
-import { createMatcher } from '../../../../../plugins/policies/accounts/budgets/find-budgets.ts';
+import { createBudgetTable } from '../../../../../plugins/policies/accounts/budgets/budget-table.ts';
 
 const principal: Principal = { credential: 'key', userId: 'ann', account: 'ann' };
 const plan = { name: 'pro', plan: {} };
@@ -8,8 +8,9 @@ const plan = { name: 'pro', plan: {} };
 /** Returns true if a budget with these conditions counts a call of ann. */
 function counts(of: Partial<BudgetRule>, tags: readonly string[], isPro: boolean): boolean {
   const rule: BudgetRule = { name: 'b', amount: 1, every: 'day', timezone: 'UTC', ...of };
-  const matcher = createMatcher([{ rule, raises: [] }]);
-  return matcher.find({ principal, tags, plan: isPro ? plan : undefined }, Date.now()).length === 1;
+  const table = createBudgetTable({ shared: [{ rule, raises: [] }] });
+  const rules = table.of(principal, isPro ? plan : undefined);
+  return rules.find(Date.now(), tags).windows.length === 1;
 }
 
 describe('the raise of a budget', () => {
@@ -17,9 +18,10 @@ describe('the raise of a budget', () => {
     const rule: BudgetRule = { name: 'b', amount: 1, every: 'day', timezone: 'UTC' };
     const now = Date.now();
     const limitAt = (until: number) =>
-      createMatcher([{ rule, raises: [{ amount: 5, until }] }])
-        .find({ principal, tags: [], plan: undefined }, now)
-        .map(({ limit }) => limit);
+      createBudgetTable({ shared: [{ rule, raises: [{ amount: 5, until }] }] })
+        .of(principal, undefined)
+        .find(now, [])
+        .windows.map(({ limit }) => limit);
     expect([limitAt(now + 1), limitAt(now)]).to.deep.equal([[6], [1]]);
   });
 });

@@ -4,8 +4,8 @@ import { signV4 } from '../../../../../plugins/providers/kit/index.ts';
 import { startGateway, type TestGateway } from '../../../../support/gateways/gateway.ts';
 import { completion, openAiVendor } from '../../../../support/vendors/openai-vendor.ts';
 import {
-  answer,
   type RecordedRequest,
+  respondWith,
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../../../../support/vendors/scripted-upstream.ts';
@@ -163,7 +163,7 @@ describe('a vendor at AWS, without its own key', () => {
   let gateway: TestGateway | undefined;
 
   beforeEach(async () => {
-    vendor = await startScriptedUpstream(answer(200, completion()));
+    vendor = await startScriptedUpstream(respondWith(200, completion()));
     place = await startScriptedUpstream();
   });
   afterEach(async () => {
@@ -222,8 +222,8 @@ describe('a vendor at AWS, without its own key', () => {
 
   it('E68: that refuses a request for its time gets it signed by its own clock, once', async () => {
     const ahead = new Date(Date.now() + 3_600_000);
-    const late = answer(403, { message: 'Signature expired' }, { date: ahead.toUTCString() });
-    vendor.script(late, answer(200, completion()), answer(200, completion()), late);
+    const late = respondWith(403, { message: 'Signature expired' }, { date: ahead.toUTCString() });
+    vendor.script(late, respondWith(200, completion()), respondWith(200, completion()), late);
     await start({ accessKeyId: KEYS.accessKeyId, secretAccessKey: KEYS.secretAccessKey });
     expect([await chat(), await chat()]).to.deep.equal([200, 200]);
     const times = vendor.requests.map(({ headers }) => headers['x-amz-date'] ?? '');
@@ -236,7 +236,7 @@ describe('a vendor at AWS, without its own key', () => {
   it('E68: is signed for by the keys of a role, which a container is given', async () => {
     const keys = { ...KEYS, sessionToken: 'session-1' };
     place.script(
-      answer(200, {
+      respondWith(200, {
         ...{ AccessKeyId: keys.accessKeyId, SecretAccessKey: keys.secretAccessKey, Token: keys.sessionToken },
         Expiration: new Date(Date.now() + 3_600_000).toISOString(),
       }),
@@ -287,7 +287,7 @@ describe('a vendor at AWS, without its own key', () => {
 
   it('E68: uses the keys of a role obtained with another provider’s token', async () => {
     place.script(
-      answer(
+      respondWith(
         200,
         `<AssumeRoleWithWebIdentityResponse><Credentials><SessionToken>session-2</SessionToken><SecretAccessKey>${KEYS.secretAccessKey}</SecretAccessKey><Expiration>2099-01-01T00:00:00Z</Expiration><AccessKeyId>${KEYS.accessKeyId}</AccessKeyId></Credentials></AssumeRoleWithWebIdentityResponse>`,
       ),
@@ -304,7 +304,10 @@ describe('a vendor at AWS, without its own key', () => {
 
   it('E68: without keys is not called, and the log has the reason', async () => {
     place.script(
-      answer(403, '<ErrorResponse><Error><Message>Not authorized to perform sts</Message></Error></ErrorResponse>'),
+      respondWith(
+        403,
+        '<ErrorResponse><Error><Message>Not authorized to perform sts</Message></Error></ErrorResponse>',
+      ),
     );
     await start({ roleArn: 'arn:x', webIdentityTokenFile: 'token', sts: place.url }, { token: 'jwt-1' });
     expect(await chat()).to.be.within(500, 599);

@@ -4,7 +4,11 @@ import { expect } from 'chai';
 import { jwtVerify } from 'jose';
 import { startGateway, type TestGateway } from '../../../../support/gateways/gateway.ts';
 import { completion, openAiVendor } from '../../../../support/vendors/openai-vendor.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '../../../../support/vendors/scripted-upstream.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const ACCOUNT = JSON.stringify({
@@ -21,8 +25,8 @@ describe('a vendor at Google Cloud, without a key', () => {
   let gateway: TestGateway | undefined;
 
   beforeEach(async () => {
-    vendor = await startScriptedUpstream(answer(200, completion()));
-    place = await startScriptedUpstream(answer(200, { access_token: 'ya29.token-1', expires_in: 3599 }));
+    vendor = await startScriptedUpstream(respondWith(200, completion()));
+    place = await startScriptedUpstream(respondWith(200, { access_token: 'ya29.token-1', expires_in: 3599 }));
   });
   afterEach(async () => {
     await gateway?.stop();
@@ -78,7 +82,7 @@ describe('a vendor at Google Cloud, without a key', () => {
   });
 
   it('E68: is not called if Google returns no token, and the log has the reason', async () => {
-    place.script(answer(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }));
+    place.script(respondWith(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }));
     await start({ serviceAccount: ACCOUNT, tokenUrl: place.url });
     expect(await chat()).to.be.within(500, 599);
     expect(vendor.requests).to.have.length(0);
@@ -88,7 +92,7 @@ describe('a vendor at Google Cloud, without a key', () => {
   it('E68: is not called if the clock of the machine is wrong, and the log has the difference', async () => {
     const date = new Date(Date.now() + 7_200_000).toUTCString();
     const error = { error: 'invalid_grant', error_description: 'Invalid JWT: Check your iat and exp values.' };
-    place.script(answer(400, error, { date }));
+    place.script(respondWith(400, error, { date }));
     await start({ serviceAccount: ACCOUNT, tokenUrl: place.url });
     expect(await chat()).to.be.within(500, 599);
     expect(vendor.requests).to.have.length(0);
@@ -100,7 +104,7 @@ describe('a vendor at Google Cloud, without a key', () => {
   for (const [title, google, problem] of [
     ['none of the ways', {}, 'needs one of'],
     ['two of them', { metadata: true, serviceAccount: ACCOUNT }, 'has serviceAccount and metadata'],
-    ['a file that is none of a service account', { serviceAccount: '{}' }, 'is not a JSON key of a service account'],
+    ['a file of no service account', { serviceAccount: '{}' }, 'is not a JSON key of a service account'],
     ['a token without a pool', { tokenFile: 'token' }, 'needs `audience`'],
   ] as const)
     it(`E68: is refused with ${title}`, async () => {

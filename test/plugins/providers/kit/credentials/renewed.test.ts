@@ -10,13 +10,13 @@ const REQUEST = { method: 'POST', url: 'https://vendor.example/', headers: {}, b
 function scripted() {
   let now = 1_000_000;
   let waiting: { resolve(lease: Lease<string>): void; reject(error: unknown): void }[] = [];
-  let asked = 0;
+  let requestCount = 0;
   const log = createSilentLog();
   const renewed = createRenewed<string>({
     ...{ what: 'the token', log, now: () => now },
     fetch: () =>
       new Promise((resolve, reject) => {
-        asked += 1;
+        requestCount += 1;
         waiting.push({ resolve, reject });
       }),
   });
@@ -30,8 +30,8 @@ function scripted() {
     pass: (ms: number) => {
       now += ms;
     },
-    get asked() {
-      return asked;
+    get requestCount() {
+      return requestCount;
     },
     give: (value: string) => settle(({ resolve }) => resolve({ value, endsAt: now + HOUR_MS })),
     refuse: (error: Error) => settle(({ reject }) => reject(error)),
@@ -42,11 +42,11 @@ describe('a credential that ends', () => {
   it('E68: is fetched once however many wait for it, and then is there at once', async () => {
     const place = scripted();
     const waiting = [place.renewed.get(), place.renewed.get(), place.renewed.get()];
-    expect(place.asked).to.equal(1);
+    expect(place.requestCount).to.equal(1);
     await place.give('a');
     expect(await Promise.all(waiting.map((each) => Promise.resolve(each)))).to.deep.equal(['a', 'a', 'a']);
     expect(place.renewed.get()).to.equal('a');
-    expect(place.asked).to.equal(1);
+    expect(place.requestCount).to.equal(1);
   });
 
   it('E68: is renewed five minutes ahead of its end, while calls go on with the one that is there', async () => {
@@ -55,10 +55,10 @@ describe('a credential that ends', () => {
     await place.give('a');
     place.pass(HOUR_MS - 301_000);
     expect(place.renewed.get()).to.equal('a');
-    expect(place.asked).to.equal(1);
+    expect(place.requestCount).to.equal(1);
     place.pass(2000);
     expect([place.renewed.get(), place.renewed.get()]).to.deep.equal(['a', 'a']);
-    expect(place.asked).to.equal(2);
+    expect(place.requestCount).to.equal(2);
     await place.give('b');
     expect(place.renewed.get()).to.equal('b');
   });
@@ -71,9 +71,9 @@ describe('a credential that ends', () => {
     expect(place.renewed.get()).to.equal('a');
     await place.refuse(new Error('not now'));
     place.pass(9000);
-    expect([place.renewed.get(), place.asked]).to.deep.equal(['a', 2]);
+    expect([place.renewed.get(), place.requestCount]).to.deep.equal(['a', 2]);
     place.pass(2000);
-    expect([place.renewed.get(), place.asked]).to.deep.equal(['a', 3]);
+    expect([place.renewed.get(), place.requestCount]).to.deep.equal(['a', 3]);
     await place.refuse(new Error('not now either'));
     expect(place.log.lines.map(({ message }) => message)).to.deep.equal([
       'the token cannot be renewed',
@@ -93,11 +93,11 @@ describe('a credential that ends', () => {
     await place.refuse(new Error('no'));
     expect(await first).to.equal('no');
     expect(await reasonOf(place.renewed.get())).to.equal('no');
-    expect(place.asked).to.equal(1);
+    expect(place.requestCount).to.equal(1);
     place.pass(1001);
     const second = reasonOf(place.renewed.get());
     await place.give('a');
-    expect([await second, place.asked]).to.deep.equal(['a', 2]);
+    expect([await second, place.requestCount]).to.deep.equal(['a', 2]);
   });
 
   it('E68: is renewed once when a vendor refuses it, unless it is so new that another one would be refused too', async () => {
