@@ -73,9 +73,9 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
   await run('chmod', ['+x', path.join(installed, 'dist', 'cli', 'main.js')]);
 }
 
-/** Files that match a line of `files`; `dist` is built separately. */
+/** Files that match a line of `files`; `dist` is built separately, and npm itself leaves out what follows a `!`. */
 function matching(pattern: string): readonly string[] {
-  if (pattern === 'dist') return [];
+  if (pattern === 'dist' || pattern.startsWith('!')) return [];
   if (!pattern.includes('*')) return [pattern];
   const [folder = '', suffix = ''] = pattern.split('/*');
   return readdirSync(path.join(PACKAGE_ROOT, folder))
