@@ -84,9 +84,12 @@ const KINDS: Readonly<Record<string, Kind>> = {
   store: { config: (plugin) => ({ store: { plugin, folder: 'data' } }), says: /Good morning/ },
 };
 
-/** Maximum bytes of the package: the measured 2.47 and 9.29 MB, plus 5 %. */
-const MAX_PACKED = 2_590_000;
-const MAX_UNPACKED = 9_755_000;
+/**
+ * Maximum bytes of the package: the measured 2.77 and 10.56 MB, plus 5 %. Of these, 0.3 and 1.2 MB are the docs as
+ * Markdown, the examples and `deploy/`, so that no link of a packed page is dead.
+ */
+const MAX_PACKED = 2_910_000;
+const MAX_UNPACKED = 11_090_000;
 
 describe('tollgate plugins new', () => {
   const { folder, tarball, program, env } = usePackedTollgate();
