@@ -1,4 +1,5 @@
 import { syncBuiltinESMExports } from 'node:module';
+import path from 'node:path';
 import timers from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
@@ -25,7 +26,7 @@ const CASES = Number(process.env['TOLLGATE_PROPERTY_CASES'] ?? 300);
 const SEED = Number(process.env['TOLLGATE_PROPERTY_SEED'] ?? 20261122);
 
 /** Limits the calls that a report reads, which include all earlier cases on the same store. */
-const CASES_A_STORE = 100;
+const CASES_A_STORE = 25;
 
 const CREDIT = 400;
 const KEY_BUDGET = 250;
@@ -294,7 +295,8 @@ describe('the money of calls', () => {
   const folder = useTempFolder('money-property');
   useOwnTime();
   testMoney('memory', async () => openMemory(), 1);
-  testMoney('sqlite', () => openSqlite({ folder }), 0.1);
+  let stores = 0;
+  testMoney('sqlite', () => openSqlite({ folder: path.join(folder, String(stores++)) }), 0.1);
 });
 
 describeWith('the money of calls on a redis server', { 'redis-server': REDIS_SERVER }, () => {
