@@ -22,6 +22,7 @@ import {
   type UpstreamFailure,
   type Usage,
   usageChunk,
+  writeJson,
 } from '../../../contract/index.ts';
 import { failureOfStatus, toolCallId } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
@@ -186,7 +187,7 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
 }
 
 function callOf({ toolUseId, name, input }: JsonObject, fallback: string): ToolCall {
-  const text = typeof input === 'string' ? input : JSON.stringify(input ?? {});
+  const text = typeof input === 'string' ? input : writeJson(input ?? {});
   return {
     id: readString(toolUseId) ?? toolCallId(fallback, 64),
     type: 'function',
