@@ -68,8 +68,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
       const sent = writeOrdered(codec, ordered, call);
       // Set for the old form, not by the caller.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
-      if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
-      return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+      return !isOurs ? sent : 'then' in sent ? sent.then(withoutParallel) : withoutParallel(sent);
     },
     response(body, call) {
       const response = codec.response(body, call);
@@ -95,13 +94,25 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   };
 }
 
-function writeOrdered(codec: ChatCodec, { request, dropped, atOrigin }: Ordered, call: CodecCall): HttpRequest {
-  let sent: HttpRequest;
+function withoutParallel(sent: HttpRequest): HttpRequest {
+  if (!sent.dropped?.includes('parallel_tool_calls')) return sent;
+  return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+}
+
+function writeOrdered(codec: ChatCodec, ordered: Ordered, call: CodecCall): HttpRequest | Promise<HttpRequest> {
+  const refuse = (thrown: unknown): never => {
+    throw ordered.atOrigin(thrown);
+  };
+  let sent: HttpRequest | Promise<HttpRequest>;
   try {
-    sent = codec.request(request, call);
+    sent = codec.request(ordered.request, call);
   } catch (thrown) {
-    throw atOrigin(thrown);
+    return refuse(thrown);
   }
+  return 'then' in sent ? sent.then((written) => withDropped(written, ordered), refuse) : withDropped(sent, ordered);
+}
+
+function withDropped(sent: HttpRequest, { dropped }: Ordered): HttpRequest {
   if (dropped.length === 0) return sent;
   const all = [...(sent.dropped ?? [])];
   for (const name of dropped) tellDropped(all, name);
