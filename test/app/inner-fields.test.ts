@@ -65,16 +65,16 @@ describe('names below the top level of a chat request', () => {
 
   it('are sent to vendors that have them: `eager_input_streaming` to Claude (G3)', () => {
     const tools = [{ type: 'function', eager_input_streaming: true, function: FUNCTION }];
-    let asked = 0;
+    let count = 0;
     for (const { name, provider } of providers)
       for (const model of (MODELS[name] ?? []).filter((each) => each.includes('claude'))) {
         const input = { model, messages: HELLO, tools } as unknown as ChatRequest;
         const sent = provider.chat?.request(input, { model, stream: false, created: 1, id: 'i', request: input });
         expect(JSON.stringify(sent?.body), model).to.include('"eager_input_streaming":true');
         expect(sent?.dropped ?? [], model).to.deep.equal([]);
-        asked += 1;
+        count += 1;
       }
-    expect(asked).to.equal(3);
+    expect(count).to.equal(3);
   });
 
   describe('at a running gateway', () => {
@@ -93,7 +93,7 @@ describe('names below the top level of a chat request', () => {
         messages: [{ role: 'user', note: 'canary', content: [{ type: 'text', text: 'Hi', cid: 'canary' }] }],
         tools: [{ type: 'function', eager_input_streaming: true, function: FUNCTION }],
       };
-      const told: Record<string, string | null> = {};
+      const reported: Record<string, string | null> = {};
       for (const wire of ['mistral', 'anthropic'] as const) {
         vendor.script(respondWith(200, wholeBody(wire, { pieces: [{ text: 'Hello' }] })));
         const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -102,10 +102,10 @@ describe('names below the top level of a chat request', () => {
           body: JSON.stringify({ model: `${wire}/claude-opus-4-5`, ...body }),
         });
         expect(response.status, await response.text()).to.equal(200);
-        told[wire] = response.headers.get('x-tollgate-dropped');
+        reported[wire] = response.headers.get('x-tollgate-dropped');
         expect(vendor.requests.at(-1)?.body.toString()).not.to.include('canary');
       }
-      expect(told).to.deep.equal({
+      expect(reported).to.deep.equal({
         mistral: 'messages.note, messages.content.cid, tools.eager_input_streaming',
         anthropic: 'messages.content.cid',
       });
