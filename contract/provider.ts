@@ -130,6 +130,8 @@ export interface HttpRequest {
 /** Class of an upstream failure; `contract/failures.ts` defines the consequences of each. */
 export type FailureClass =
   | 'authentication'
+  /** The account may not do this: a model, region or feature. The vendor's key is valid. */
+  | 'permission'
   | 'billing'
   | 'rate_limit'
   | 'overloaded'
@@ -138,6 +140,8 @@ export type FailureClass =
   | 'request_over_limit'
   | 'content_filter'
   | 'model_not_found'
+  /** Something other than a model does not exist there, such as the path or a file. */
+  | 'not_found'
   | 'invalid_request'
   | 'upstream_error'
   /** The model's response is incomplete; the message is the gateway's own. */

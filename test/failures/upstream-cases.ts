@@ -216,7 +216,17 @@ export const FAILED_RESPONSES: readonly UpstreamCase[] = [
     code: 'provider_auth_failed',
     headers: { 'www-authenticate': undefined, 'x-should-retry': 'false' },
   },
-  { title: 'U41: a 403 for the operator’s key', script: refusal(403, { message: 'no' }), code: 'provider_auth_failed' },
+  {
+    title: 'U41: a 403 for the operator’s key',
+    script: refusal(403, { message: 'no', code: 'invalid_api_key' }),
+    code: 'provider_auth_failed',
+  },
+  {
+    title: 'U41: a 403 for the operator’s account',
+    script: refusal(403, { message: 'not in this region' }),
+    code: 'permission_denied',
+    message: /^one: not in this region/,
+  },
   { title: 'U42: a 402', script: refusal(402, { message: 'pay' }), code: 'provider_quota_exhausted' },
   {
     title: 'U42: a used-up quota as 429',

@@ -46,9 +46,16 @@ export function bedrockFailure(status: number, body: unknown, headers: ResponseH
   const byText = CLASS_BY_TEXT.find(([words]) => words.test(text))?.[1];
   const known = Object.hasOwn(CLASS_BY_ERROR, name) ? CLASS_BY_ERROR[name] : undefined;
   const isValidation = name === 'validation' || (known === undefined && status === 400);
-  const better = known ?? (isValidation ? (byText ?? 'invalid_request') : undefined);
+  // AWS names the user and the policy here: a matter of the operator's key.
+  const byName = known === 'permission' && /not authorized to perform/i.test(text) ? 'authentication' : known;
+  const better = byName ?? (isValidation ? (byText ?? 'invalid_request') : undefined);
   const hint = HINTS.find(([words]) => words.test(text))?.[1];
-  return failureOfStatus(status, hint === undefined ? text : `${text} ${hint}`, headers, better && { class: better });
+  return failureOfStatus(
+    name === 'resourcenotfound' ? 404 : status,
+    hint === undefined ? text : `${text} ${hint}`,
+    headers,
+    better && { class: better },
+  );
 }
 
 /** Throws the failure for an exception in a stream. */
