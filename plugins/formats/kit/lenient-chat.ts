@@ -24,6 +24,7 @@ import {
 } from '../../../contract/index.ts';
 import { invalid } from './content.ts';
 import { tellDropped } from './field-rules.ts';
+import { type DropInner, dropInnerOf } from './inner-fields.ts';
 import { TOOL_NAME } from './tools.ts';
 import { ANY_ORDER, type Ordered, orderTurns, type TurnOrder } from './turn-order.ts';
 
@@ -41,6 +42,11 @@ export interface Leniency {
   readonly systemApart?: boolean;
   /** Returns true if a model continues a final assistant turn; default: false. */
   readonly continues?: (model: string) => boolean;
+  /**
+   * Names below the top level that the vendor has in addition to OpenAI's, such as `tools.eager_input_streaming` or
+   * `messages.content.uuid`. Other unknown ones are dropped and reported. Default: all pass.
+   */
+  readonly innerFields?: readonly string[];
 }
 
 /**
@@ -53,7 +59,8 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   const forms = new WeakMap<ChatRequest, CallerForm>();
   const callerForm = (request: ChatRequest): CallerForm | undefined =>
     mayNeedForm(request) ? (forms.get(request) ?? readForm(request, leniency)) : undefined;
-  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false } = leniency;
+  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false, innerFields } = leniency;
+  const dropInner = innerFields && dropInnerOf(innerFields);
   const order = (request: ChatRequest, { model }: CodecCall, apart: boolean): Ordered =>
     orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
   return {
@@ -65,7 +72,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
       if (call.request === input && (form.names || form.legacy))
         forms.set(input, { names: form.names, legacy: form.legacy });
       const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
-      const sent = writeOrdered(codec, ordered, call);
+      const sent = writeOrdered(codec, ordered, call, dropInner);
       // Set for the old form, not by the caller.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
       return !isOurs ? sent : 'then' in sent ? sent.then(withoutParallel) : withoutParallel(sent);
@@ -99,23 +106,29 @@ function withoutParallel(sent: HttpRequest): HttpRequest {
   return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
 }
 
-function writeOrdered(codec: ChatCodec, ordered: Ordered, call: CodecCall): HttpRequest | Promise<HttpRequest> {
+function writeOrdered(
+  codec: ChatCodec,
+  { request, dropped, atOrigin }: Ordered,
+  call: CodecCall,
+  dropInner: DropInner | undefined,
+): HttpRequest | Promise<HttpRequest> {
   const refuse = (thrown: unknown): never => {
-    throw ordered.atOrigin(thrown);
+    throw atOrigin(thrown);
   };
+  const left = [...dropped];
   let sent: HttpRequest | Promise<HttpRequest>;
   try {
-    sent = codec.request(ordered.request, call);
+    sent = codec.request(dropInner?.(request, left) ?? request, call);
   } catch (thrown) {
     return refuse(thrown);
   }
-  return 'then' in sent ? sent.then((written) => withDropped(written, ordered), refuse) : withDropped(sent, ordered);
+  return 'then' in sent ? sent.then((written) => withDropped(written, left), refuse) : withDropped(sent, left);
 }
 
-function withDropped(sent: HttpRequest, { dropped }: Ordered): HttpRequest {
-  if (dropped.length === 0) return sent;
+function withDropped(sent: HttpRequest, left: readonly string[]): HttpRequest {
+  if (left.length === 0) return sent;
   const all = [...(sent.dropped ?? [])];
-  for (const name of dropped) tellDropped(all, name);
+  for (const name of left) tellDropped(all, name);
   return { ...sent, dropped: all };
 }
 
