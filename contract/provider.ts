@@ -200,8 +200,11 @@ export class StreamFailure extends Error {
 
 /** Translates chat. All methods are pure and run once per attempt. */
 export interface ChatCodec {
-  /** May throw `GatewayError('invalid_request', …, { param })` for features that the vendor does not support. */
-  request(input: ChatRequest, call: CodecCall): HttpRequest;
+  /**
+   * May throw `GatewayError('invalid_request', …, { param })` for features that the vendor does not support. May return a promise,
+   * which must settle soon; a rejection has the same effect as an error.
+   */
+  request(input: ChatRequest, call: CodecCall): HttpRequest | Promise<HttpRequest>;
   /** `body` is parsed JSON. Throws {@link StreamFailure} for a 200 that contains an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;

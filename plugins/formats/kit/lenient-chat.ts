@@ -75,8 +75,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
       const sent = writeOrdered(codec, ordered, call, dropInner);
       // Set for the old form, not by the caller.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
-      if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
-      return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+      return !isOurs ? sent : 'then' in sent ? sent.then(withoutParallel) : withoutParallel(sent);
     },
     response(body, call) {
       const response = codec.response(body, call);
@@ -102,19 +101,31 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   };
 }
 
+function withoutParallel(sent: HttpRequest): HttpRequest {
+  if (!sent.dropped?.includes('parallel_tool_calls')) return sent;
+  return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+}
+
 function writeOrdered(
   codec: ChatCodec,
   { request, dropped, atOrigin }: Ordered,
   call: CodecCall,
   dropInner: DropInner | undefined,
-): HttpRequest {
+): HttpRequest | Promise<HttpRequest> {
+  const refuse = (thrown: unknown): never => {
+    throw atOrigin(thrown);
+  };
   const left = [...dropped];
-  let sent: HttpRequest;
+  let sent: HttpRequest | Promise<HttpRequest>;
   try {
     sent = codec.request(dropInner?.(request, left) ?? request, call);
   } catch (thrown) {
-    throw atOrigin(thrown);
+    return refuse(thrown);
   }
+  return 'then' in sent ? sent.then((written) => withDropped(written, left), refuse) : withDropped(sent, left);
+}
+
+function withDropped(sent: HttpRequest, left: readonly string[]): HttpRequest {
   if (left.length === 0) return sent;
   const all = [...(sent.dropped ?? [])];
   for (const name of left) tellDropped(all, name);
