@@ -15,6 +15,7 @@ import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
 import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition } from './gates.ts';
+import { isEventStream, joinStream } from './join-stream.ts';
 import { meterChat } from './meter.ts';
 import type { RouteTarget } from './routes.ts';
 import { runCall } from './run-call.ts';
@@ -48,12 +49,17 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
   const { provider, request, codec, codecCall, passesOn, passesSame } = 'then' in planned ? await planned : planned;
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   const startedMs = performance.now();
+  /** Undefined for a stream. */
   let body: unknown;
   let decoded: ChatResponse;
   try {
-    body = await readJson(upstreamResponse, undefined, record.key?.endpoint ?? provider);
+    const endpoint = record.key?.endpoint ?? provider;
+    if (isEventStream(upstreamResponse)) decoded = await joinStream(upstreamResponse, codec, codecCall, endpoint);
+    else {
+      body = await readJson(upstreamResponse, undefined, endpoint);
+      decoded = codec.response(body, codecCall);
+    }
     record.upstreamMs += performance.now() - startedMs;
-    decoded = codec.response(body, codecCall);
     if (decoded.dropped) decoded = takeDropped(call, decoded, decoded.dropped);
   } catch (error) {
     forgetRefused(call, error);
@@ -63,7 +69,9 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
   // Metered before the hooks, which do not change the cost of a call.
   meterChat(call, target, decoded, () => writtenTokens(decoded));
   const response = record.metered?.estimated && record.usage ? { ...decoded, usage: record.usage } : decoded;
-  const isSame = passesSame && response === decoded && codec.isOriginal?.(body, response) === true;
+  if (body === undefined && passesOn) record.lane = 'mixed';
+  const isSame =
+    passesSame && body !== undefined && response === decoded && codec.isOriginal?.(body, response) === true;
   record.providerHeaders = upstreamResponse.headers;
   record.native = passesOn || isSame ? body : undefined;
   return response;

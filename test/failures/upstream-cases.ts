@@ -156,11 +156,6 @@ export const FAILED_RESPONSES: readonly UpstreamCase[] = [
     ...{ stream: true, code: 'provider_unavailable' },
   },
   {
-    title: 'U21: a stream where none was asked for',
-    script: events([delta('x', 'stop'), '[DONE]']),
-    ...{ stream: false, code: 'provider_invalid_response', cost: PROMPT_COST },
-  },
-  {
     title: 'U22: an error inside a 200',
     script: respondWith(200, { error: { message: 'no', code: 'overloaded' } }),
     code: 'provider_overloaded',
