@@ -220,6 +220,7 @@ const OFFER_MEMBERS: Table<Offer> = {
     totalMs: 'number',
   }),
   transport: 'function',
+  client: 'function',
   proxyRoute: 'any',
   error: 'function',
   tierHeader: 'text',

@@ -224,6 +224,15 @@ export interface TransportResponse {
 /** Replaces the network. Aborting the signal ends the work at once. */
 export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<TransportResponse>;
 
+/**
+ * Client library of a vendor, in place of a codec's own request: it makes the HTTP requests. `request` is the codec's, for the library
+ * alone. Each request of the library goes out by `send`, with the endpoint's key, `send` hooks, timeouts and recording.
+ */
+export type VendorClient = (request: HttpRequest, signal: AbortSignal, send: ClientSend) => Promise<TransportResponse>;
+
+/** Sends one HTTP request of a {@link VendorClient} to an origin, such as `https://api.example.com`. */
+export type ClientSend = (origin: string, request: HttpRequest) => Promise<TransportResponse>;
+
 export interface Credential {
   /** Lower case, such as `authorization`. */
   readonly header: string;
@@ -306,6 +315,8 @@ export interface Endpoint {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;
   readonly transport?: Transport;
+  /** Makes the requests of this endpoint over the network. The base URL is then unused. */
+  readonly client?: VendorClient;
   /** Set by core; undefined for a direct connection. */
   readonly proxyRoute?: ProxyRoute;
   /** Classifies a response with an error status. `body` is parsed JSON if valid (arrays unwrapped), else text. */
