@@ -192,6 +192,7 @@ const CREDENTIAL = define<Credential>(
     value: 'text',
     required: 'boolean',
     env: 'text',
+    placeholder: 'text',
     headers: 'function',
     refused: 'function',
   },

@@ -244,6 +244,8 @@ export interface Credential {
   readonly required: boolean;
   /** Environment variable that usually contains it, for messages. */
   readonly env?: string;
+  /** Text in headers of a {@link VendorClient} that the value replaces. `header` is then not added. */
+  readonly placeholder?: string;
   /**
    * Returns the headers of one request, for credentials that sign or expire. Replaces `value`, which is then undefined, with
    * `required` false. Returns a promise if it must fetch something first. A rejection, preferably a {@link StreamFailure}, fails

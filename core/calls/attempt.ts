@@ -134,7 +134,8 @@ function startClient(
             deadlines: call.record.timeouts,
           });
         } catch (error) {
-          broken ??= error;
+          // Otherwise the attempt itself has ended, with the reason.
+          if (!signal.aborted) broken ??= error;
           throw error;
         }
       });

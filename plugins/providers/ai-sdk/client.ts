@@ -1,54 +1,18 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { format } from 'node:util';
 import {
-  type ClientSend,
   type HttpRequest,
   isObject,
   type JsonObject,
-  type Log,
   parseJson,
   type TransportResponse,
   type VendorClient,
 } from '../../../contract/index.ts';
 import { callModel } from './models.ts';
-import { type AiPackage, openPackage, type PackageChoice } from './package.ts';
+import { type AiPackage, openPackage } from './package.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
-
-/** Facts of one instance. */
-export interface ClientOptions extends Omit<PackageChoice, 'settings'> {
-  readonly settings: JsonObject;
-  /** Stands for the key in what the package writes. */
-  readonly placeholder: string;
-  /** Hosts (`name` or `name:port`) that the package may call. Default: the first one that it calls in each call. */
-  readonly hosts: readonly string[];
-  /** True if the package may use connections of its own. */
-  readonly ownTransport: boolean;
-  readonly providerOptions: JsonObject;
-  readonly log: Log | undefined;
-}
-
-/** Work of a package: its import, or a call. */
-interface Work {
-  readonly instance: ClientOptions;
-  /** Lines that it has printed. */
-  prints: number;
-  readonly run?: Run;
-}
-
-/** One call of a package. */
-interface Run {
-  readonly send: ClientSend;
-  /** Host of its first request. */
-  host: string | undefined;
-  requests: number;
-  /** Failure of a connection, which the package may have wrapped. */
-  broken: unknown;
-}
+import { type ClientOptions, type Run, type Work, watchPackages, working } from './work.ts';
 
 /** Requests of one call: polling for an image takes the most. */
 const MAX_REQUESTS = 500;
-
-const working = new AsyncLocalStorage<Work>();
 
 export interface AiClient {
   readonly client: VendorClient;
@@ -61,7 +25,7 @@ export function createClient(instance: ClientOptions): AiClient {
   let opening: Promise<AiPackage> | undefined;
   let isSilent = false;
   const open = (): Promise<AiPackage> => {
-    catchPrints();
+    watchPackages();
     const settings = { ...instance.settings, fetch: sendByGateway };
     opening ??= working.run({ instance, prints: 0 }, () => openPackage({ ...instance, settings }));
     return opening;
@@ -194,29 +158,4 @@ function streamOf(body: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
       await source.return?.();
     },
   });
-}
-
-/** Prints of one call that are kept, and their length. */
-const MAX_PRINTS = 5;
-const MAX_PRINTED = 200;
-
-let isCatching = false;
-
-/** Turns what packages print into lines of the log: stdout belongs to the gateway. */
-function catchPrints(): void {
-  if (isCatching) return;
-  isCatching = true;
-  const { console: own } = globalThis;
-  for (const level of ['debug', 'info', 'log', 'warn', 'error'] as const) {
-    const print = own[level].bind(own);
-    own[level] = (...words) => {
-      const work = working.getStore();
-      if (!work) print(...words);
-      else if (work.prints < MAX_PRINTS) {
-        work.prints += 1;
-        const { log, package: name } = work.instance;
-        log?.warn({ package: name, text: format(...words).slice(0, MAX_PRINTED) }, 'a package printed a text');
-      }
-    };
-  }
 }

@@ -4,6 +4,7 @@ import {
   type Credential,
   definePlugin,
   type JsonObject,
+  type Log,
   type Offer,
   type Provider,
   problemsOf,
@@ -13,7 +14,6 @@ import { PROVIDER_OPTIONS, type ProviderConfig, readApiKeys, TURN_ORDER_OPTION }
 import { drop, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from '../openai-compatible.ts';
 import { type AiClient, createClient } from './client.ts';
 import { DROPPED_EVENT } from './models.ts';
-import { openPackage } from './package.ts';
 
 const { native: _native, refreshModels: _refresh, affinity: _affinity, ...SHARED } = PROVIDER_OPTIONS;
 
@@ -111,16 +111,12 @@ export default definePlugin({
   check: (config, { baseDir }) =>
     problemsOf(
       () => readApiKeys(config),
-      () => openPackage({ ...choiceOf(config as unknown as AiConfig, randomKey()), baseDir }),
+      () => clientOf(config as unknown as AiConfig, randomKey(), baseDir, undefined).open(),
     ),
   async setup(api, config) {
     const own = config as unknown as AiConfig;
     const placeholder = randomKey();
-    const { hosts = [], ownTransport = false, providerOptions = {} } = own;
-    const ai = createClient({
-      ...choiceOf(own, placeholder),
-      ...{ hosts, ownTransport, providerOptions, placeholder, baseDir: api.settings.baseDir, log: api.log },
-    });
+    const ai = clientOf(own, placeholder, api.settings.baseDir, api.log);
     // Registered before the import, which a codec does not need.
     await openaiCompatible({ ...SPEC, outfit: (offer) => outfit(offer, own, placeholder, ai) }).setup(api, config);
     await ai.open();
@@ -131,12 +127,13 @@ function randomKey(): string {
   return `tollgate-key-${randomBytes(24).toString('hex')}`;
 }
 
-/** Package and its settings. The key is a placeholder, which the connection replaces. */
-function choiceOf({ package: name, factory, options = {}, apiKey, apiKeys, baseUrl }: AiConfig, placeholder: string) {
+/** The key is a placeholder for the package; the connection replaces it. */
+function clientOf(config: AiConfig, placeholder: string, baseDir: string, log: Log | undefined): AiClient {
+  const { package: name, factory, options = {}, apiKey, apiKeys, baseUrl } = config;
+  const { hosts = [], ownTransport = false, providerOptions = {} } = config;
   const hasKey = apiKey !== undefined || apiKeys !== undefined;
-  return {
-    package: name,
-    factory,
+  return createClient({
+    ...{ package: name, factory, baseDir, hosts, ownTransport, providerOptions, log },
     settings: {
       // Streams of `@ai-sdk/openai-compatible` have usage only when it is asked for; other packages ignore it.
       includeUsage: true,
@@ -145,12 +142,14 @@ function choiceOf({ package: name, factory, options = {}, apiKey, apiKeys, baseU
       ...(hasKey && { apiKey: placeholder, apiToken: placeholder }),
       ...(baseUrl !== undefined && { baseURL: baseUrl.replace(/\/+$/, '') }),
     },
-  };
+  });
 }
 
 /** Adds what only this plugin has to an offer. */
 function outfit(offer: Provider, config: AiConfig, placeholder: string, { client }: AiClient): Provider {
   const { credential, keys, models, addModels, ...rest } = offer;
+  // The package writes the key into a header of its choice.
+  const placed = (given: Credential): Credential => ({ ...given, required: false, placeholder });
   const withWindow = ({ id, ...facts }: NonNullable<Offer['models']>[number]) => {
     const contextWindow = config.windows?.[id];
     return { id, ...facts, ...(contextWindow !== undefined && { contextWindow }) };
@@ -161,27 +160,10 @@ function outfit(offer: Provider, config: AiConfig, placeholder: string, { client
     client,
     ...(models && { models: models.map(withWindow) }),
     ...(addModels && { addModels: addModels.map(withWindow) }),
-    credential: placedKey(credential?.value, placeholder),
-    ...(keys && {
-      keys: keys.map((key) => ({ ...key, credential: placedKey(key.credential.value, placeholder) })),
-    }),
+    ...(credential && { credential: placed(credential) }),
+    ...(keys && { keys: keys.map((key) => ({ ...key, credential: placed(key.credential) })) }),
     ...(config.hosts && { hosts: config.hosts }),
     ...(offer.chat && { chat: withDropped(offer.chat) }),
-  };
-}
-
-/** Puts the key in place of the placeholder, in whatever header the package writes it. */
-function placedKey(value: string | undefined, placeholder: string): Credential {
-  return {
-    header: 'authorization',
-    value: undefined,
-    required: false,
-    headers: ({ headers }) =>
-      Object.fromEntries(
-        Object.entries(headers).flatMap(([name, text]) =>
-          value !== undefined && text.includes(placeholder) ? [[name, text.replaceAll(placeholder, value)]] : [],
-        ),
-      ),
   };
 }
 
@@ -218,8 +200,8 @@ const SPEC = Object.freeze({
   wire: {},
   streamUsage: 'always',
   replay: 'reasoning_content',
-  // The package's own metadata; no other format.
-  detailFormats: () => [],
+  // The package's own metadata, and thoughts without any.
+  detailFormats: () => ['none'],
   roles: { developer: 'system' },
   media: ['input_audio'],
   files: { data: ['*'] },
@@ -239,6 +221,11 @@ const SPEC = Object.freeze({
     top_logprobs: drop(),
     user: drop(),
   },
+  lacks: { 'log probabilities': 'the AI SDK has no field for them' },
+  notes: [
+    'Metadata of a package, such as signatures, comes back to it in `reasoning_details`, sealed for the account; clients that keep only the text of a thought lose it.',
+    'A package may be answered from `options` and `providerOptions` alone: callers set no option of a package.',
+  ],
   errors: {
     codes: {
       ai_nosuchmodelerror: 'model_not_found',

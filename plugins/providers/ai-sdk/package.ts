@@ -1,6 +1,8 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isObject, type JsonObject, nearest, OptionError } from '../../../contract/index.ts';
+import { isObject, type JsonObject, nearest, OptionError, parseJson, readObject } from '../../../contract/index.ts';
 
 /** Provider package of the AI SDK, imported and configured. */
 export interface AiPackage {
@@ -59,16 +61,9 @@ const IMPORT_MS = 20_000;
  */
 export async function openPackage(choice: PackageChoice): Promise<AiPackage> {
   const { package: name, factory } = choice;
-  const servers = countServers();
   const exported = await importPackage(choice);
   const create = findFactory(exported, name, factory);
   const provider = attempt(`the function of the package "${name}" failed`, () => create(choice.settings));
-  if (countServers() > servers)
-    throw new OptionError(
-      '/package',
-      `names the package "${name}", which opens a server`,
-      'Use a package without one.',
-    );
   if ((typeof provider !== 'object' || provider === null) && typeof provider !== 'function')
     throw new OptionError('/factory', `names no function of "${name}" that creates a provider`, namesOf(exported));
   const version = (provider as { readonly specificationVersion?: unknown }).specificationVersion;
@@ -101,10 +96,9 @@ function versionProblem(version: unknown): string {
 }
 
 async function importPackage({ package: name, baseDir }: PackageChoice): Promise<Readonly<Record<string, unknown>>> {
-  const url = await findPackage(name, baseDir);
-  if (url === undefined) {
-    const isPath = /^\.{0,2}\//.test(name) || path.isAbsolute(name);
-    const hint = isPath
+  const file = findPackage(name, baseDir);
+  if (file === undefined) {
+    const hint = isPath(name)
       ? 'Check the path. Relative paths start at the folder of the configuration.'
       : `Run in the folder of the configuration: npm install ${name}`;
     throw new OptionError('/package', `names "${name}", which is not installed`, hint);
@@ -114,7 +108,7 @@ async function importPackage({ package: name, baseDir }: PackageChoice): Promise
     timer = setTimeout(() => reject(new Error(`it did not end within ${IMPORT_MS / 1000} s`)), IMPORT_MS);
   });
   try {
-    const module = (await Promise.race([import(url), late])) as Readonly<Record<string, unknown>>;
+    const module = (await Promise.race([import(pathToFileURL(file).href), late])) as Readonly<Record<string, unknown>>;
     // A CommonJS module may have its exports in `default` alone.
     return { ...(isObject(module['default']) ? module['default'] : {}), ...module };
   } catch (error) {
@@ -124,10 +118,30 @@ async function importPackage({ package: name, baseDir }: PackageChoice): Promise
   }
 }
 
-async function findPackage(name: string, baseDir: string): Promise<string | undefined> {
-  const { createJiti } = await import('jiti');
-  const parentURL = pathToFileURL(path.join(baseDir, 'tollgate.config.js')).href;
-  return createJiti(parentURL).esmResolve(name, { parentURL, try: true });
+function isPath(name: string): boolean {
+  return /^\.{0,2}\//.test(name) || path.isAbsolute(name);
+}
+
+function findPackage(name: string, baseDir: string): string | undefined {
+  const require = createRequire(path.join(baseDir, 'tollgate.js'));
+  try {
+    return require.resolve(isPath(name) ? path.resolve(baseDir, name) : name);
+  } catch (error) {
+    return readObject(error)['code'] === 'ERR_PACKAGE_PATH_NOT_EXPORTED' ? findImport(name, require) : undefined;
+  }
+}
+
+/** Finds the module of a package that may only be imported. */
+function findImport(name: string, require: NodeJS.Require): string | undefined {
+  for (const folder of require.resolve.paths(name) ?? []) {
+    const file = path.join(folder, name, 'package.json');
+    if (!existsSync(file)) continue;
+    let target: unknown = readObject(parseJson(readFileSync(file, 'utf8')))['exports'];
+    if (isObject(target) && '.' in target) target = target['.'];
+    while (isObject(target)) target = target['node'] ?? target['import'] ?? target['default'];
+    return typeof target === 'string' ? path.join(folder, name, target) : undefined;
+  }
+  return undefined;
 }
 
 type Factory = (settings: JsonObject) => unknown;
@@ -183,9 +197,4 @@ function broken(what: string, error: unknown): OptionError {
       cause: error,
     },
   );
-}
-
-/** Number of listening TCP servers of this process. */
-function countServers(): number {
-  return process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
 }

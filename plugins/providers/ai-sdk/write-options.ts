@@ -139,14 +139,17 @@ function textOf(content: unknown): string {
 function assistantParts(message: JsonObject, names: Map<unknown, unknown>): readonly JsonObject[] {
   const details = readArray(message['reasoning_details']).map(readObject);
   const marks = details.map((detail) => ({ detail, mark: openMark(detail) }));
-  const parts: JsonObject[] = marks.flatMap(({ detail, mark }): readonly JsonObject[] => {
-    const text = readString(detail['text']) ?? readString(detail['summary']);
-    if (mark ? mark.of !== 'reasoning' : text === undefined) return [];
-    return [{ type: 'reasoning', text: text ?? '', ...(mark && { providerOptions: mark.metadata }) }];
-  });
-  const thought = readString(message['reasoning_content']);
-  if (thought !== undefined && parts.every(({ text }) => text === ''))
-    parts.unshift({ type: 'reasoning', text: thought });
+  const parts: JsonObject[] = [];
+  // Clients of streams keep a thought in pieces, the last one with the metadata.
+  let pieces = '';
+  for (const { detail, mark } of marks) {
+    pieces += readString(detail['text']) ?? readString(detail['summary']) ?? '';
+    if (mark?.of !== 'reasoning') continue;
+    parts.push({ type: 'reasoning', text: pieces, providerOptions: mark.metadata });
+    pieces = '';
+  }
+  const thought = pieces || (parts.length === 0 && readString(message['reasoning_content']));
+  if (thought) parts.push({ type: 'reasoning', text: thought });
   const metadataOf = (of: string): { readonly providerOptions?: JsonObject } => {
     const found = marks.find(({ mark }) => mark?.of === of)?.mark;
     return found ? { providerOptions: found.metadata } : {};

@@ -45,7 +45,9 @@ for (const [name, { wire, key }] of Object.entries(PACKAGES))
           : whole(response as never);
         expect(said.message.content).to.equal('One moment.');
         expect(said.message.reasoning_content).to.equal('I look at both.');
-        expect(said.message.tool_calls?.map((call) => [call.function.name, JSON.parse(call.function.arguments)])).to.deep.equal([
+        expect(
+          said.message.tool_calls?.map((call) => [call.function.name, JSON.parse(call.function.arguments)]),
+        ).to.deep.equal([
           ['sales', { day: 'mon' }],
           ['stock', { day: 'tue' }],
         ]);
@@ -95,12 +97,20 @@ for (const [name, { wire, key }] of Object.entries(PACKAGES))
 
     it('gets a schema for its answer', async () => {
       rig.vendor.script(answer(wire, { pieces: [{ text: '{"day":"mon"}' }] }));
-      const schema = { type: 'object', properties: { weekday: { type: 'string' } }, required: ['weekday'], additionalProperties: false };
+      const schema = {
+        type: 'object',
+        properties: { weekday: { type: 'string' } },
+        required: ['weekday'],
+        additionalProperties: false,
+      };
       const response = await rig.gateway.post('/v1/chat/completions', {
         ...{ model: 'acme/m-1', messages: ASK.messages },
         response_format: { type: 'json_schema', json_schema: { name: 'day', schema, strict: true } },
       });
-      expect([response.status, JSON.stringify(rig.sent()).includes('weekday')], await response.text()).to.deep.equal([200, true]);
+      expect([response.status, JSON.stringify(rig.sent()).includes('weekday')], await response.text()).to.deep.equal([
+        200,
+        true,
+      ]);
     });
   });
 
@@ -122,7 +132,13 @@ interface Chunk {
 
 /** Joins a stream as clients do. */
 async function gather(stream: AsyncIterable<Chunk>) {
-  let [content, reasoning, id, finish, usage]: [string, string, unknown, unknown, unknown] = ['', '', '', '', undefined];
+  let [content, reasoning, id, finish, usage]: [string, string, unknown, unknown, unknown] = [
+    '',
+    '',
+    '',
+    '',
+    undefined,
+  ];
   const calls: { id: string; function: { name: string; arguments: string } }[] = [];
   for await (const chunk of stream) {
     id = chunk.id;
@@ -133,7 +149,8 @@ async function gather(stream: AsyncIterable<Chunk>) {
     content += choice.delta.content ?? '';
     reasoning += choice.delta.reasoning_content ?? '';
     for (const call of choice.delta.tool_calls ?? []) {
-      const found = (calls[call.index] ??= { id: call.id ?? '', function: { name: '', arguments: '' } });
+      const found = calls[call.index] ?? { id: call.id ?? '', function: { name: '', arguments: '' } };
+      calls[call.index] = found;
       found.function.name += call.function?.name ?? '';
       found.function.arguments += call.function?.arguments ?? '';
     }
