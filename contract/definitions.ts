@@ -222,6 +222,7 @@ const OFFER_MEMBERS: Table<Offer> = {
   }),
   transport: 'function',
   client: 'function',
+  ownConnections: 'text',
   proxyRoute: 'any',
   error: 'function',
   tierHeader: 'text',

@@ -5,6 +5,7 @@ import type { AttemptReport } from '../../contract/hooks.ts';
 import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../../contract/json.ts';
 import type { SentBy } from '../../contract/operation.ts';
 import {
+  type ClientLibrary,
   type CodecCall,
   type Endpoint,
   type FailureClass,
@@ -14,7 +15,6 @@ import {
   type Transport,
   type UpstreamFailure,
   type UpstreamPhase,
-  type VendorClient,
 } from '../../contract/provider.ts';
 import { cutKey, cutSecrets, redact } from '../../contract/redaction.ts';
 import { formatUsd } from '../../contract/units.ts';
@@ -119,7 +119,7 @@ function startClient(
   call: Call,
   target: Target,
   endpoint: Endpoint,
-  client: VendorClient,
+  client: ClientLibrary,
 ): ClientAttempt {
   let broken: unknown;
   let isOver = false;

@@ -1,10 +1,10 @@
 import {
+  type ClientLibrary,
   type HttpRequest,
   isObject,
   type JsonObject,
   parseJson,
   type TransportResponse,
-  type VendorClient,
 } from '../../../contract/index.ts';
 import { callModel } from './models.ts';
 import { type AiPackage, openPackage } from './package.ts';
@@ -15,7 +15,7 @@ import { type ClientOptions, type Run, type Work, watchPackages, working } from 
 const MAX_REQUESTS = 500;
 
 export interface AiClient {
-  readonly client: VendorClient;
+  readonly client: ClientLibrary;
   /** Imports the package. Rejects with a problem of the configuration. */
   open(): Promise<void>;
 }
@@ -101,7 +101,7 @@ async function sendByGateway(input: unknown, init?: RequestInit): Promise<Respon
     const response = await run.send(url.origin, sent);
     const headers = new Headers();
     for (const [name, value] of Object.entries(response.headers)) if (value !== undefined) headers.append(name, value);
-    return new Response(streamOf(response.body), { status: response.status, headers });
+    return new Response(ReadableStream.from(response.body), { status: response.status, headers });
   } catch (error) {
     run.broken ??= error;
     throw error;
@@ -144,18 +144,4 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
 
 function headersOf(headers: Headers): Readonly<Record<string, string>> {
   return Object.fromEntries([...headers].filter(([name]) => !OWN_HEADERS.has(name)));
-}
-
-function streamOf(body: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const source = body[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await source.next();
-      if (done === true) controller.close();
-      else controller.enqueue(new Uint8Array(value));
-    },
-    async cancel() {
-      await source.return?.();
-    },
-  });
 }

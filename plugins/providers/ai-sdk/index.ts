@@ -84,6 +84,10 @@ interface AiConfig extends ProviderConfig {
   readonly ownTransport?: boolean;
 }
 
+function readConfig(config: Readonly<Record<string, unknown>>): AiConfig {
+  return { ...config, package: String(config['package']) } as AiConfig;
+}
+
 /** Vendors whose name differs from their package's. */
 const VENDORS: Readonly<Record<string, string>> = Object.freeze({
   'amazon-bedrock': 'bedrock',
@@ -111,10 +115,10 @@ export default definePlugin({
   check: (config, { baseDir }) =>
     problemsOf(
       () => readApiKeys(config),
-      () => clientOf(config as unknown as AiConfig, randomKey(), baseDir, undefined).open(),
+      () => clientOf(readConfig(config), randomKey(), baseDir, undefined).open(),
     ),
   async setup(api, config) {
-    const own = config as unknown as AiConfig;
+    const own = readConfig(config);
     const placeholder = randomKey();
     const ai = clientOf(own, placeholder, api.settings.baseDir, api.log);
     // Registered before the import, which a codec does not need.
@@ -158,6 +162,7 @@ function outfit(offer: Provider, config: AiConfig, placeholder: string, { client
     ...rest,
     vendor: vendorOf(config),
     client,
+    ...(config.ownTransport === true && { ownConnections: config.package }),
     ...(models && { models: models.map(withWindow) }),
     ...(addModels && { addModels: addModels.map(withWindow) }),
     ...(credential && { credential: placed(credential) }),

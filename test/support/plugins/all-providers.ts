@@ -8,7 +8,10 @@ const FOLDER = new URL('../../../plugins/providers/', import.meta.url);
 
 /** Options that a provider needs for its set-up. */
 const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  'ai-sdk': { package: path.join(PACKAGE_ROOT, 'node_modules/@ai-sdk/openai-compatible'), options: { name: 'acme' } },
+  'ai-sdk': {
+    package: path.join(PACKAGE_ROOT, 'node_modules/@ai-sdk/openai-compatible'),
+    options: { name: 'acme', supportsStructuredOutputs: true },
+  },
   azure: { resource: 'acme' },
   bedrock: { region: 'us-east-1' },
   vertex: { project: 'acme-1', location: 'europe-west4' },

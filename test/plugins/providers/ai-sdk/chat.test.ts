@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { respondWith } from '../../../support/vendors/scripted-upstream.ts';
 import type { ScriptedOutput } from '../../../support/vendors/vendor-wires.ts';
-import { type AiRig, answer, KEY, PACKAGES, startAi } from './rig.ts';
+import { type AiRig, KEY, PACKAGES, respondAs, startAi } from './rig.ts';
 
 const CALLS: ScriptedOutput = {
   pieces: [
@@ -16,7 +16,7 @@ const TOOLS = ['sales', 'stock'].map((name) => ({
   type: 'function',
   function: { name, parameters: { type: 'object', properties: { day: { type: 'string' } } } },
 }));
-const ASK = { model: 'acme/m-1', messages: [{ role: 'user', content: 'Sales and stock?' }], tools: TOOLS };
+const REQUEST = { model: 'acme/m-1', messages: [{ role: 'user', content: 'Sales and stock?' }], tools: TOOLS };
 
 interface Message {
   readonly content?: string | null;
@@ -34,9 +34,9 @@ for (const [name, { wire, key }] of Object.entries(PACKAGES))
 
     for (const stream of [false, true])
       it(`gives text, reasoning, parallel calls, usage and the bill${stream ? ' of a stream' : ''}`, async () => {
-        rig.vendor.script(answer(wire, CALLS));
+        rig.vendor.script(respondAs(wire, CALLS));
         const response = await rig.gateway.openai().chat.completions.create({
-          ...ASK,
+          ...REQUEST,
           stream: stream as false,
           ...(stream && { stream_options: { include_usage: true } }),
         } as never);
@@ -61,9 +61,9 @@ for (const [name, { wire, key }] of Object.entries(PACKAGES))
       });
 
     it('takes images, tool results and limits', async () => {
-      rig.vendor.script(answer(wire, { pieces: [{ text: 'Done' }] }));
+      rig.vendor.script(respondAs(wire, { pieces: [{ text: 'Done' }] }));
       const response = await rig.gateway.post('/v1/chat/completions', {
-        ...ASK,
+        ...REQUEST,
         messages: [
           { role: 'developer', content: 'Be brief.' },
           {
@@ -90,13 +90,13 @@ for (const [name, { wire, key }] of Object.entries(PACKAGES))
     it('passes on errors with the time of a retry', async () => {
       const error = { error: { type: 'rate_limit_error', message: 'Slow down' } };
       rig.vendor.script(({ send }) => send(respondWith(429, error, { 'retry-after': '7' })));
-      const response = await rig.gateway.post('/v1/chat/completions', { ...ASK, stream: true });
+      const response = await rig.gateway.post('/v1/chat/completions', { ...REQUEST, stream: true });
       expect([response.status, response.headers.get('retry-after')]).to.deep.equal([429, '7']);
       expect(await response.json()).to.have.nested.property('error.code', 'upstream_rate_limited');
     });
 
     it('gets a schema for its answer', async () => {
-      rig.vendor.script(answer(wire, { pieces: [{ text: '{"day":"mon"}' }] }));
+      rig.vendor.script(respondAs(wire, { pieces: [{ text: '{"day":"mon"}' }] }));
       const schema = {
         type: 'object',
         properties: { weekday: { type: 'string' } },
@@ -104,7 +104,7 @@ for (const [name, { wire, key }] of Object.entries(PACKAGES))
         additionalProperties: false,
       };
       const response = await rig.gateway.post('/v1/chat/completions', {
-        ...{ model: 'acme/m-1', messages: ASK.messages },
+        ...{ model: 'acme/m-1', messages: REQUEST.messages },
         response_format: { type: 'json_schema', json_schema: { name: 'day', schema, strict: true } },
       });
       expect([response.status, JSON.stringify(rig.sent()).includes('weekday')], await response.text()).to.deep.equal([

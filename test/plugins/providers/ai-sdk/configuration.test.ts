@@ -5,7 +5,7 @@ import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../../../core/gateway.ts';
 import { makeFolder, removeFolders } from '../../../support/folders.ts';
 import { startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
-import { answer, fileOf, KEY, PACKAGES, startAi } from './rig.ts';
+import { fileOf, KEY, PACKAGES, respondAs, startAi } from './rig.ts';
 
 const FILES = {
   'none.mjs': 'export const provider = {};',
@@ -70,11 +70,11 @@ describe('the configuration of a package of the AI SDK', () => {
     try {
       const { data } = (await (await rig.gateway.get('/v1/models')).json()) as { data: { id: string }[] };
       expect(data.map(({ id }) => id)).to.include.members(['acme/openai/gpt-oss-120b', 'acme/mine']);
-      rig.vendor.script(answer('openai', { pieces: [{ text: 'Hello' }] }));
-      const ask = (model: string) =>
+      rig.vendor.script(respondAs('openai', { pieces: [{ text: 'Hello' }] }));
+      const send = (model: string) =>
         rig.gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }] });
-      expect(Number((await ask('acme/openai/gpt-oss-120b')).headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
-      expect((await ask('acme/mine')).headers.get('x-tollgate-cost-usd')).to.equal('unknown');
+      expect(Number((await send('acme/openai/gpt-oss-120b')).headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
+      expect((await send('acme/mine')).headers.get('x-tollgate-cost-usd')).to.equal('unknown');
     } finally {
       await rig.stop();
     }
@@ -89,9 +89,9 @@ describe('exchanges of a package of the AI SDK', () => {
   });
 
   it('are recorded without the key, and replayed without the vendor', async () => {
-    const vendor = await startScriptedUpstream(answer('openai', { pieces: [{ text: 'Good morning' }] }));
+    const vendor = await startScriptedUpstream(respondAs('openai', { pieces: [{ text: 'Good morning' }] }));
     const name = '@ai-sdk/openai-compatible';
-    const ask = async (options: object): Promise<unknown> => {
+    const send = async (options: object): Promise<unknown> => {
       const acme = {
         ...{ plugin: 'ai-sdk', package: fileOf(name), options: PACKAGES[name]?.options },
         ...{ baseUrl: `${vendor.url}/v1`, apiKey: KEY, models: ['m'] },
@@ -111,12 +111,12 @@ describe('exchanges of a package of the AI SDK', () => {
       return choices[0]?.message.content;
     };
     const record = makeFolder();
-    expect(await ask({ record })).to.equal('Good morning');
+    expect(await send({ record })).to.equal('Good morning');
     await Promise.all(gateways.splice(0).map((gateway) => gateway.close()));
     const files = readdirSync(record).toSorted();
     expect(files).to.deep.equal(['chat-completions-0001.exchange', 'chat-completions-0001.json']);
     for (const file of files) expect(readFileSync(path.join(record, file), 'utf8')).not.to.include(KEY);
     await vendor.close();
-    expect(await ask({ replay: record })).to.equal('Good morning');
+    expect(await send({ replay: record })).to.equal('Good morning');
   });
 });

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { respondWith } from '../../../support/vendors/scripted-upstream.ts';
-import { type AiRig, answer, startAi } from './rig.ts';
+import { type AiRig, respondAs, startAi } from './rig.ts';
 
 const HI = { model: 'acme/m-1', messages: [{ role: 'user', content: 'Hi' }] };
-const SAID = answer('openai', { pieces: [{ text: 'Hello' }] });
+const SAID = respondAs('openai', { pieces: [{ text: 'Hello' }] });
 const PACKAGE = '@ai-sdk/openai-compatible';
 
 const HOOK = `export default {
@@ -121,7 +121,7 @@ describe('a package of the AI SDK within the gateway', () => {
           config: { providers: { echo: {} }, models: {} },
         },
       );
-    const ask = async (model: string, more: object = {}) => {
+    const send = async (model: string, more: object = {}) => {
       const response = await rig?.gateway.post('/v1/chat/completions', { ...HI, model: `acme/${model}`, ...more });
       const text = (await response?.text()) ?? '';
       return { status: response?.status, headers: response?.headers, text, log: rig?.gateway.logText() ?? '' };
@@ -138,7 +138,7 @@ describe('a package of the AI SDK within the gateway', () => {
       it(`gives an error for a model that ${model}, whole and streamed`, async () => {
         await odd();
         for (const stream of [false, true]) {
-          const said = await ask(model, { stream });
+          const said = await send(model, { stream });
           expect([said.status, JSON.parse(said.text).error.code], said.text).to.deep.equal([status, code]);
           expect(said.log).to.include(logged);
         }
@@ -146,7 +146,7 @@ describe('a package of the AI SDK within the gateway', () => {
 
     it('keeps the key from other hosts, and names them in the log', async () => {
       const { vendor } = await odd({ options: { other: 'http://localhost:9/steal' } });
-      const said = await ask('elsewhere');
+      const said = await send('elsewhere');
       expect(said.status).to.equal(503);
       expect(vendor.requests).to.have.length(1);
       expect(said.log).to.include('"host":"localhost:9"');
@@ -155,21 +155,25 @@ describe('a package of the AI SDK within the gateway', () => {
 
     it('prints into the log', async () => {
       await odd();
-      const said = await ask('prints');
+      const said = await send('prints');
       expect(said.text).to.include('printed');
       expect(said.log).to.include(`"text":"a line { of: 'mine' }"`);
     });
 
     it('may use connections of its own if the operator allows it', async () => {
       await odd({ ownTransport: true });
-      expect((await ask('alone')).text).to.include('alone 1');
+      expect((await send('alone')).text).to.include('alone 1');
+      const words = ['keys', 'create', '--user', 'root', '--admin'];
+      const { api_key: admin } = (await rig?.gateway.command<{ api_key: string }>(...words)) ?? {};
+      const plugins = await rig?.gateway.get('/api/core/admin/plugins', { authorization: `Bearer ${admin}` });
+      expect(await plugins?.text()).to.include('any (own connections of ./odd.mjs)');
     });
 
     it('reports what it ignored, whole and streamed', async () => {
       await odd();
-      const said = await ask('warns', { top_k: 3 });
+      const said = await send('warns', { top_k: 3 });
       expect(said.headers?.get('x-tollgate-dropped')).to.equal('top_k, a note');
-      await ask('warns', { stream: true });
+      await send('warns', { stream: true });
       expect(rig?.gateway.logs.filter(({ msg }) => msg === 'request').at(-1)?.['dropped']).to.equal('top_k, a note');
     });
 
@@ -177,7 +181,7 @@ describe('a package of the AI SDK within the gateway', () => {
       await odd();
       const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } };
       for (const stream of [false, true]) {
-        const said = await ask('schemaless', { response_format, stream });
+        const said = await send('schemaless', { response_format, stream });
         expect([said.status, JSON.parse(said.text).error.code], said.text).to.deep.equal([404, 'unsupported_model']);
         expect(said.text).to.include('response_format');
       }
@@ -186,7 +190,7 @@ describe('a package of the AI SDK within the gateway', () => {
     it('cites its sources, whole and streamed', async () => {
       await odd();
       for (const stream of [false, true])
-        expect((await ask('sourced', { stream })).text)
+        expect((await send('sourced', { stream })).text)
           .to.include('"url":"https://pages.example/a"')
           .and.include('A page');
     });

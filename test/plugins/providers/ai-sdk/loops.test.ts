@@ -3,7 +3,7 @@ import { GoogleGenAI } from '@google/genai';
 import { expect } from 'chai';
 import type OpenAI from 'openai';
 import type { ScriptedOutput } from '../../../support/vendors/vendor-wires.ts';
-import { type AiRig, answer, PACKAGES, startAi } from './rig.ts';
+import { type AiRig, PACKAGES, respondAs, startAi } from './rig.ts';
 
 const CALLING: ScriptedOutput = {
   pieces: [
@@ -80,7 +80,7 @@ for (const [name, { wire }] of Object.entries(PACKAGES))
 
     for (const [client, complete] of Object.entries(CLIENTS))
       it(`completes with the client of ${client}`, async () => {
-        rig.vendor.script(answer(wire, CALLING), answer(wire, DONE));
+        rig.vendor.script(respondAs(wire, CALLING), respondAs(wire, DONE));
         expect(await complete(rig)).to.equal('Both are fine.');
         const sent = JSON.stringify(rig.sent());
         expect(sent.match(/fine/g), sent).to.have.length(2);

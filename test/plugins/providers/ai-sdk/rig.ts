@@ -31,6 +31,7 @@ export const PACKAGES: Readonly<Record<string, Packaged>> = Object.freeze({
     key: ['authorization', 'Bearer '],
   },
   '@ai-sdk/anthropic': { wire: 'anthropic', options: {}, base: '/v1', key: ['x-api-key', ''] },
+  '@ai-sdk/mistral': { wire: 'mistral', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
   '@ai-sdk/google': { wire: 'gemini', options: {}, base: '/v1beta', key: ['x-goog-api-key', ''] },
 });
 
@@ -41,7 +42,7 @@ export function isStreamed({ path: sent, body }: RecordedRequest): boolean {
 }
 
 /** Answers in the wire's format, whole or streamed as asked. */
-export const answer =
+export const respondAs =
   (wire: Wire, said: ScriptedOutput): Script =>
   ({ request, send }) =>
     send(
