@@ -466,7 +466,7 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
   };
 }
 
-/** Hosts of libraries that use connections of their own: nobody knows which. */
+/** Hosts of libraries with connections of their own, which the gateway does not know. */
 function ownConnections(registry: Registry, isOwn: (entry: Attributed<unknown>) => boolean): readonly string[] {
   const found = [...registry.offers.values()]
     .filter(isOwn)

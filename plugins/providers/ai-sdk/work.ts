@@ -61,9 +61,10 @@ export function watchPackages(): void {
       }
     };
   }
-  const { listen } = Server.prototype;
-  Server.prototype.listen = function (this: Server, ...args: unknown[]) {
-    if (working.getStore()) throw new Error('a package of the AI SDK may not open a server');
-    return listen.apply(this, args as never) as Server;
-  } as typeof listen;
+  Server.prototype.listen = new Proxy(Server.prototype.listen, {
+    apply(listen, server, args) {
+      if (working.getStore()) throw new Error('a package of the AI SDK may not open a server');
+      return Reflect.apply(listen, server, args);
+    },
+  });
 }

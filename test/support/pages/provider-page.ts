@@ -28,7 +28,7 @@ export type Arrivals = Readonly<Record<string, Arrival | undefined>>;
 /** Marks of the part of a page that a person writes. */
 const GUIDE = /<!-- guide -->[\s\S]*?<!-- \/guide -->\n\n/;
 
-/** Puts the guide of the page so far, if it has one, into a page that was written anew. */
+/** Puts the guide of the page so far, if it has one, into the new page. */
 export function keepGuide(before: string, page: string): string {
   const [guide] = GUIDE.exec(before) ?? [];
   return guide === undefined ? page : page.replace('\n\n', () => `\n\n${guide}`);

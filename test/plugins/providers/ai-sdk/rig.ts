@@ -22,6 +22,8 @@ interface Packaged {
   readonly base: string;
   /** Header in which its key arrives. */
   readonly key: readonly [header: string, prefix: string];
+  /** False if it ignores a schema. */
+  readonly schema?: false;
 }
 
 /** Installed packages, one for each specification and more. */
@@ -30,8 +32,8 @@ export const PACKAGES: Readonly<Record<string, Packaged>> = Object.freeze({
     ...{ wire: 'openai', options: { name: 'acme', supportsStructuredOutputs: true }, base: '/v1' },
     key: ['authorization', 'Bearer '],
   },
+  '@ai-sdk/deepinfra': { wire: 'openai', options: {}, base: '/v1', key: ['authorization', 'Bearer '], schema: false },
   '@ai-sdk/anthropic': { wire: 'anthropic', options: {}, base: '/v1', key: ['x-api-key', ''] },
-  '@ai-sdk/mistral': { wire: 'mistral', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
   '@ai-sdk/google': { wire: 'gemini', options: {}, base: '/v1beta', key: ['x-goog-api-key', ''] },
 });
 
