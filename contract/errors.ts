@@ -19,8 +19,8 @@ interface ErrorRow {
   /** Cause, for the docs. */
   readonly when: string;
   /**
-   * Value of `x-should-retry`; undefined leaves the decision to the SDK. Errors of providers have none: a call sets the header if
-   * other targets and retries failed too.
+   * Value of `x-should-retry`; undefined leaves the decision to the SDK. False where no retry helps. Other errors of providers have
+   * none: a call sets the header if other targets and retries failed too.
    */
   readonly retry?: boolean;
 }
@@ -74,7 +74,8 @@ export const ERRORS = Object.freeze({
   permission_denied: {
     status: 403,
     type: 'permission_error',
-    when: 'The credential is valid but lacks the permission.',
+    retry: false,
+    when: 'The credential is valid but lacks the permission; or the provider refuses the request to the operator’s account.',
   },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'This key may not use this model or provider.' },
   unsupported_provider: { status: 404, type: request, when: 'No provider of this name is configured.' },
@@ -83,7 +84,11 @@ export const ERRORS = Object.freeze({
     type: request,
     when: 'The provider has no model of this name or prefix; the message names similar ones.',
   },
-  not_found: { status: 404, type: request, when: 'The object does not exist, or belongs to another user.' },
+  not_found: {
+    status: 404,
+    type: request,
+    when: 'The object does not exist, belongs to another user, or is unknown to the provider.',
+  },
   unknown_url: { status: 404, type: request, when: 'No route has this path.' },
   method_not_allowed: {
     status: 405,
@@ -133,6 +138,7 @@ export const ERRORS = Object.freeze({
   provider_not_configured: {
     status: 503,
     type: upstream,
+    retry: false,
     when: 'The provider is named in the configuration but has no key.',
   },
   provider_unavailable: {
@@ -159,6 +165,7 @@ export const ERRORS = Object.freeze({
   provider_quota_exhausted: {
     status: 503,
     type: upstream,
+    retry: false,
     when: 'The operator’s account at the provider is out of credit.',
   },
   provider_invalid_response: {
@@ -176,6 +183,7 @@ export const ERRORS = Object.freeze({
   feature_disabled: {
     status: 503,
     type: 'server_error',
+    retry: false,
     when: 'The feature is not configured; the message tells how to enable it.',
   },
 } as const satisfies Record<string, ErrorRow>);

@@ -20,6 +20,7 @@ export const FAILURES = Object.freeze({
     'provider_auth_failed',
     'rejected its configured key. Ask the operator of this gateway to replace the key',
   ),
+  permission: row('permission_denied', undefined),
   billing: row(
     'provider_quota_exhausted',
     'reports that its account has no credit left. Ask the operator of this gateway to add credit',
@@ -30,6 +31,7 @@ export const FAILURES = Object.freeze({
   broken_off: row('provider_unavailable', undefined),
   timeout: row('provider_timeout', 'did not respond in time. Try again later'),
   model_not_found: row('unsupported_model', undefined),
+  not_found: row('not_found', undefined),
   context_length: row('context_length_exceeded', undefined, false),
   request_over_limit: row('request_too_large', undefined),
   content_filter: row('content_filtered', undefined, false),
@@ -42,7 +44,11 @@ function row(code: ErrorCode, says: string | undefined, failover = true): Failur
 
 /** Messages for vendors that reject without one. */
 const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
+  permission:
+    'the request is not allowed for its account there. Ask the operator of this gateway to check the account.',
   model_not_found: 'the model does not exist there. Use another model.',
+  not_found:
+    'the request was not found there. Ask the operator of this gateway to check the `baseUrl` of the provider.',
   context_length: 'the messages exceed the context window of the model. Send fewer or shorter messages.',
   request_over_limit: 'the request is too large. Send a smaller one.',
   content_filter: 'its policy rejected the content. Change the messages.',

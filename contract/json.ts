@@ -101,6 +101,8 @@ export interface JsonMeasure {
   readonly heapBytes: number;
   /** First exceeded limit; the measurement ends there. */
   readonly exceeded: 'depth' | 'values' | undefined;
+  /** True if `JSON.parse` may change the text of a number: one has a fraction, an exponent or 16 digits. */
+  readonly mayChange: boolean;
 }
 
 /** Heap size after parsing in bytes, without text: measured in Node 20, rounded up. */
@@ -116,11 +118,19 @@ const CURLY_BIT = 0x20;
 const OPENING = 0x7b;
 const CLOSING = 0x7d;
 
-/** Bytes that continue a number or a word: neither white space nor punctuation of JSON. */
-const IN_LITERAL: readonly boolean[] = Array.from(
-  { length: 256 },
-  (_, byte) => byte > 0x20 && ![COMMA, COLON, QUOTE].includes(byte) && ![OPENING, CLOSING].includes(byte | CURLY_BIT),
-);
+/** Bytes of a number that is no plain whole number: `.`, `E`, `e`. */
+const FRACTIONAL: readonly number[] = [0x2e, 0x45, 0x65];
+const NINE = 0x39;
+
+/**
+ * Bytes that continue a number or a word: neither white space nor punctuation of JSON (0). A fraction or exponent is 2, another
+ * byte 1.
+ */
+const IN_LITERAL: readonly number[] = Array.from({ length: 256 }, (_, byte) => {
+  if (byte <= 0x20 || [COMMA, COLON, QUOTE].includes(byte)) return 0;
+  if ([OPENING, CLOSING].includes(byte | CURLY_BIT)) return 0;
+  return FRACTIONAL.includes(byte) ? 2 : 1;
+});
 
 /**
  * Measures JSON in UTF-8 before it is parsed, so that rejected input allocates little. One pass without allocation; strings are
@@ -132,6 +142,7 @@ export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiteral
   let roomForValues = maxValues;
   let roomForLiterals = maxLiterals ?? 0;
   let exceeded: JsonMeasure['exceeded'];
+  let mayChange = false;
   for (let at = 0; at < length && exceeded === undefined; ) {
     const byte = bytes[at] ?? 0;
     at += 1;
@@ -148,7 +159,13 @@ export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiteral
       depth += 1;
       if (depth > maxDepth) exceeded = 'depth';
     } else {
-      while (at < length && IN_LITERAL[bytes[at] ?? 0]) at += 1;
+      const start = at;
+      let kinds = 0;
+      for (let kind = literalKind(bytes[at]); kind > 0 && at < length; kind = literalKind(bytes[at])) {
+        kinds |= kind;
+        at += 1;
+      }
+      if ((kinds > 1 || at - start >= 15) && byte <= NINE) mayChange = true;
       literals += 1;
       if (maxLiterals === undefined) roomForValues -= 1;
       else roomForLiterals -= 1;
@@ -162,7 +179,11 @@ export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiteral
     (strings - names) * HEAP_BYTES.string +
     containers * HEAP_BYTES.container +
     literals * HEAP_BYTES.literal;
-  return { values: strings + containers + literals, heapBytes, exceeded };
+  return { values: strings + containers + literals, heapBytes, exceeded, mayChange };
+}
+
+function literalKind(byte = 0): number {
+  return IN_LITERAL[byte] ?? 0;
 }
 
 /** Strings up to this length are scanned faster here than by `indexOf`. */

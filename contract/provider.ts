@@ -130,6 +130,8 @@ export interface HttpRequest {
 /** Class of an upstream failure; `contract/failures.ts` defines the consequences of each. */
 export type FailureClass =
   | 'authentication'
+  /** The account may not do this: a model, region or feature. The vendor's key is valid. */
+  | 'permission'
   | 'billing'
   | 'rate_limit'
   | 'overloaded'
@@ -138,6 +140,8 @@ export type FailureClass =
   | 'request_over_limit'
   | 'content_filter'
   | 'model_not_found'
+  /** Something other than a model does not exist there, such as the path or a file. */
+  | 'not_found'
   | 'invalid_request'
   | 'upstream_error'
   /** The model's response is incomplete; the message is the gateway's own. */
@@ -196,8 +200,11 @@ export class StreamFailure extends Error {
 
 /** Translates chat. All methods are pure and run once per attempt. */
 export interface ChatCodec {
-  /** May throw `GatewayError('invalid_request', …, { param })` for features that the vendor does not support. */
-  request(input: ChatRequest, call: CodecCall): HttpRequest;
+  /**
+   * May throw `GatewayError('invalid_request', …, { param })` for features that the vendor does not support. May return a promise,
+   * which must settle soon; a rejection has the same effect as an error.
+   */
+  request(input: ChatRequest, call: CodecCall): HttpRequest | Promise<HttpRequest>;
   /** `body` is parsed JSON. Throws {@link StreamFailure} for a 200 that contains an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;

@@ -16,6 +16,8 @@ const SECRETS: readonly RegExp[] = Object.freeze([
   /\b(?=[a-z]*\d)[a-z0-9]{32,}\b/gi,
   /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
   /\b(?:org|proj|project|team|user|acct|account|ws|wrkspc|workspace)[-_](?=[\w-]*\d)[\w-]{6,}/gi,
+  /\barn:[\w:/.*@+=,-]+/gi,
+  /\bprojects\/[\w:.-]+|\bproject ["'`]?(?=[\w-]*[\d-])[\w:.-]{4,}/gi,
   /\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)+/g,
   /\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g,
   /\[[0-9a-f:]*:[0-9a-f:.]*\](?::\d+)?/gi,

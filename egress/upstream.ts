@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
+import { writeJson } from '../contract/exact-json.ts';
 import type { SentBy } from '../contract/operation.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { Credential, Endpoint, HttpRequest, ProxyRoute, ResponseHeaders, Timeouts } from '../contract/provider.ts';
@@ -407,7 +408,7 @@ function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedReque
   const { address, headers, credential, ofJson, place, fill } = known.get(endpoint) ?? knowEndpoint(endpoint);
   const { body: given = null } = request;
   // As bytes, which are outside V8's heap: a text would stay in it until the response arrives.
-  const body = given === null || given instanceof Uint8Array ? given : Buffer.from(JSON.stringify(given));
+  const body = given === null || given instanceof Uint8Array ? given : Buffer.from(writeJson(given));
   const type = body === null ? {} : JSON_TYPE;
   return {
     origin: address.origin,

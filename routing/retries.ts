@@ -19,7 +19,9 @@ export interface FailureFacts {
 const NOT_BEGUN: ReadonlySet<number> = new Set([429, 503, 529]);
 
 /** Failures of the account, or of this request, whatever their status: the same request fails again. */
-const MEANT: ReadonlySet<FailureClass> = new Set(['billing', 'authentication', 'request_over_limit']);
+const MEANT: ReadonlySet<FailureClass> = new Set([
+  ...(['billing', 'authentication', 'permission', 'request_over_limit'] as const),
+]);
 
 /** Statuses after which the request may have been processed. */
 const PERHAPS_BEGUN: ReadonlySet<number> = new Set([502, 504]);

@@ -1,5 +1,6 @@
 import type { Target } from '../../contract/call.ts';
 import { GatewayError, isGatewayError, rewordError } from '../../contract/errors.ts';
+import { parseArgumentNumbers } from '../../contract/exact-json.ts';
 import { FAILURES, failureToError } from '../../contract/failures.ts';
 import type { AttemptReport } from '../../contract/hooks.ts';
 import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../../contract/json.ts';
@@ -191,10 +192,11 @@ export async function readJson(
 ): Promise<unknown> {
   const bytes = await response.readAll(maxBytes);
   try {
-    const { exceeded, heapBytes } = measureJson(bytes, RESPONSE_BOUNDS);
+    const { exceeded, heapBytes, mayChange } = measureJson(bytes, RESPONSE_BOUNDS);
     if (exceeded !== undefined) throw invalidResponse(EXCEEDED[exceeded]);
     response.reserve(heapBytes);
-    return JSON.parse(cutKey(bytes.toString('utf8'), endpoint));
+    const text = cutKey(bytes.toString('utf8'), endpoint);
+    return mayChange ? parseArgumentNumbers(text) : JSON.parse(text);
   } catch (error) {
     // Another target may be tried now.
     response.release();

@@ -61,7 +61,8 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   call.signal.addEventListener('abort', abort, { once: true });
   call.record.attemptSignal = attempt.signal;
   const startedMs = performance.now();
-  const plan = planChat(deps, call, target);
+  const planned = planChat(deps, call, target);
+  const plan = 'then' in planned ? await planned : planned;
   const upstreamResponse = await sendAttempt(deps, call, target, plan.provider, plan.request);
   const prefix = call.record.rule?.resume ? recordPrefix(call) : undefined;
   // The vendor's events do not include text of a target that resumes the stream.

@@ -15,6 +15,7 @@ import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
 import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition } from './gates.ts';
+import { isEventStream, joinStream } from './join-stream.ts';
 import { meterChat } from './meter.ts';
 import type { RouteTarget } from './routes.ts';
 import { runCall } from './run-call.ts';
@@ -44,15 +45,21 @@ async function respondWhole(deps: CallDeps, call: Call, early: Answered | undefi
 
 async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
   const { record } = call;
-  const { provider, request, codec, codecCall, passesOn, passesSame } = planChat(deps, call, target);
+  const planned = planChat(deps, call, target);
+  const { provider, request, codec, codecCall, passesOn, passesSame } = 'then' in planned ? await planned : planned;
   const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   const startedMs = performance.now();
+  /** Undefined for a stream. */
   let body: unknown;
   let decoded: ChatResponse;
   try {
-    body = await readJson(upstreamResponse, undefined, record.key?.endpoint ?? provider);
+    const endpoint = record.key?.endpoint ?? provider;
+    if (isEventStream(upstreamResponse)) decoded = await joinStream(upstreamResponse, codec, codecCall, endpoint);
+    else {
+      body = await readJson(upstreamResponse, undefined, endpoint);
+      decoded = codec.response(body, codecCall);
+    }
     record.upstreamMs += performance.now() - startedMs;
-    decoded = codec.response(body, codecCall);
     if (decoded.dropped) decoded = takeDropped(call, decoded, decoded.dropped);
   } catch (error) {
     forgetRefused(call, error);
@@ -62,7 +69,9 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
   // Metered before the hooks, which do not change the cost of a call.
   meterChat(call, target, decoded, () => writtenTokens(decoded));
   const response = record.metered?.estimated && record.usage ? { ...decoded, usage: record.usage } : decoded;
-  const isSame = passesSame && response === decoded && codec.isOriginal?.(body, response) === true;
+  if (body === undefined && passesOn) record.lane = 'mixed';
+  const isSame =
+    passesSame && body !== undefined && response === decoded && codec.isOriginal?.(body, response) === true;
   record.providerHeaders = upstreamResponse.headers;
   record.native = passesOn || isSame ? body : undefined;
   return response;
@@ -135,8 +144,11 @@ export interface ChatPlan {
   readonly passesSame: boolean;
 }
 
-/** Writes a chat request for one target, with the target's model name and without a service tier of unknown price. */
-export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
+/**
+ * Writes a chat request for one target, with the target's model name and without a service tier of unknown price. Returns a promise
+ * only if the codec does.
+ */
+export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan | Promise<ChatPlan> {
   const place = call.at(target);
   const provider: Provider | undefined = place.offer;
   if (!provider) throw new GatewayError('unsupported_provider', `The provider "${target.provider}" does not exist.`);
@@ -156,10 +168,23 @@ export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
   const { model, stream, created, id } = codecCallOf(call, target);
   const codecCall = { model, stream, created, id, principal: call.principal, request: input };
   const plan = writeChat(deps, call, place, provider, provider.chat, codecCall);
+  return 'then' in plan
+    ? plan.then((written) => recordPlan(call, target, written, tier, isUnpriced))
+    : recordPlan(call, target, plan, tier, isUnpriced);
+}
+
+/** Records what a request does not contain. Throws if the caller's conditions need it. */
+function recordPlan(
+  call: Call,
+  target: Target,
+  plan: ChatPlan,
+  tier: string | undefined,
+  isUnpriced: boolean,
+): ChatPlan {
   const { dropped: written = NO_FIELDS } = plan.request;
   const dropped = isUnpriced ? ['service_tier', ...written] : written;
-  const broken =
-    dropped.length > 0 && brokenCondition(dropped, [original, readObject(call.client?.body)], target.provider);
+  const said = [call.request as ChatRequest, readObject(call.client?.body)];
+  const broken = dropped.length > 0 && brokenCondition(dropped, said, target.provider);
   if (broken) throw asRefusal(broken);
   call.record.serviceTier = dropped.includes('service_tier') ? undefined : tier;
   call.record.lane = plan.lane;
@@ -175,7 +200,7 @@ function writeChat(
   provider: Provider,
   codec: ChatCodec,
   codecCall: CodecCall & { readonly request: ChatRequest },
-): ChatPlan {
+): ChatPlan | Promise<ChatPlan> {
   const { model, request: input } = codecCall;
   const instance = place.target.provider;
   const continuation = record.isResumed ? provider.continues?.(model) : undefined;
@@ -202,23 +227,30 @@ function writeChat(
         };
     }
     const opened = reasoning.length > 0 ? openReasoning(input, open) : { request: input, isOmitted: false };
-    const plain = codec.request(opened.request, codecCall);
-    const written = continuation?.write?.(plain) ?? plain;
-    const dropped = droppedOf(client?.dropped, lacking, written.dropped, opened.isOmitted);
-    // The codec writes a dialect of canonical form. Its lane is native if the codec chose the same API.
-    const isSameApi = row !== undefined && !client?.isNative && written.path === row.path;
-    return {
-      provider,
-      request: dropped.length > 0 ? { ...written, dropped } : written,
-      codec,
-      codecCall,
-      lane: client && (isSameApi ? 'native' : 'translated'),
-      passesOn: false,
-      passesSame: client !== undefined && isSameApi,
+    const finish = (plain: HttpRequest): ChatPlan => {
+      const written = continuation?.write?.(plain) ?? plain;
+      const dropped = droppedOf(client?.dropped, lacking, written.dropped, opened.isOmitted);
+      // The codec writes a dialect of canonical form. Its lane is native if the codec chose the same API.
+      const isSameApi = row !== undefined && !client?.isNative && written.path === row.path;
+      return {
+        provider,
+        request: dropped.length > 0 ? { ...written, dropped } : written,
+        codec,
+        codecCall,
+        lane: client && (isSameApi ? 'native' : 'translated'),
+        passesOn: false,
+        passesSame: client !== undefined && isSameApi,
+      };
     };
+    const plain = codec.request(opened.request, codecCall);
+    return 'then' in plain ? plain.then(finish).catch(refuse) : finish(plain);
   } catch (thrown) {
-    throw asRefusal(thrown);
+    return refuse(thrown);
   }
+}
+
+function refuse(thrown: unknown): never {
+  throw asRefusal(thrown);
 }
 
 /**

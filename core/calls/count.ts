@@ -63,7 +63,7 @@ export function draftChat(deps: CallDeps, call: Call, takes: (provider: string) 
         'Batches cannot use your own subscription. Send the gateway’s key alone.',
       );
     assertPublicMedia([...factsOf(call.request as ChatRequest).media, ...(call.client?.media ?? [])]);
-    const { provider, request } = planChat(deps, call, target);
+    const { provider, request } = await planChat(deps, call, target);
     const needs = effectsOf(provider.effects, target, request);
     await assertEffects(deps, call, needs, [target]);
     const model = catalog.find(target.provider, target.model);

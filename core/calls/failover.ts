@@ -333,7 +333,9 @@ export class Failover {
 }
 
 /** Failure classes for which another key of the same provider may succeed. */
-const OF_KEY: ReadonlySet<FailureClass | undefined> = new Set(['authentication', 'billing', 'rate_limit'] as const);
+const OF_KEY: ReadonlySet<FailureClass | undefined> = new Set([
+  ...(['authentication', 'permission', 'billing', 'rate_limit'] as const),
+]);
 
 const endpoints = new WeakMap<Endpoint, Map<string, Endpoint>>();
 
@@ -398,6 +400,7 @@ function reportAttempt(
 /** Effect of each failure class on the target's health; undefined if the request of the caller is the cause. */
 const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undefined>> = Object.freeze({
   authentication: 'credential',
+  permission: 'credential',
   billing: 'credential',
   rate_limit: 'rate_limit',
   overloaded: 'failures',
@@ -405,6 +408,7 @@ const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undef
   broken_off: 'failures',
   timeout: 'failures',
   model_not_found: undefined,
+  not_found: undefined,
   context_length: undefined,
   request_over_limit: undefined,
   content_filter: undefined,

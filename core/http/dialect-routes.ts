@@ -3,6 +3,7 @@ import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
 import type { DialectDefinition, DialectInput, DialectRoute, DialectStream } from '../../contract/dialect.ts';
 import { GatewayError, isGatewayError, toGatewayError } from '../../contract/errors.ts';
 import { openEventStream } from '../../contract/event-stream.ts';
+import { writeJson } from '../../contract/exact-json.ts';
 import type { BodyShape } from '../../contract/facts.ts';
 import { isObject } from '../../contract/json.ts';
 import type { PluginApi, Route, RouteContext } from '../../contract/plugin.ts';
@@ -169,7 +170,7 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, client: InboundCh
     const headers = responseHeaders(call);
     for (const name in headers) res.setHeader(name, headers[name] ?? '');
     res.setHeader('content-type', 'application/json; charset=utf-8');
-    ctx.body = JSON.stringify(body);
+    ctx.body = writeJson(body);
   } catch (thrown) {
     const error = client.locate(thrown);
     // For a response that could not be written.

@@ -5,6 +5,7 @@ import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
+import { parseArgumentNumbers } from '../../contract/exact-json.ts';
 import { type BodyShape, takeBody } from '../../contract/facts.ts';
 import { type JsonBounds, measureJson, tooDeep } from '../../contract/json.ts';
 import type { FormLimits, UploadedFile } from '../../contract/plugin.ts';
@@ -453,7 +454,8 @@ export function parseBody(
   const text = bytes.toString('utf8');
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    // Arguments of tools are text in canonical form, and objects in others.
+    value = shape === undefined || shape.isChat ? JSON.parse(text) : parseArgumentNumbers(text);
   } catch (error) {
     if (isSmall && measureJson(bytes, bounds).exceeded === 'depth') throw tooDeep(bounds.maxDepth);
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${describe(error, text)}.`);

@@ -1,6 +1,13 @@
+import { within } from '../../config/deadline.ts';
 import type { ChatChunk, ChatResponse } from '../../contract/chat.ts';
 import { isObject } from '../../contract/json.ts';
-import { type ChatCodec, type Provider, type StreamDecoder, StreamFailure } from '../../contract/provider.ts';
+import {
+  type ChatCodec,
+  type HttpRequest,
+  type Provider,
+  type StreamDecoder,
+  StreamFailure,
+} from '../../contract/provider.ts';
 
 /**
  * Checks what a third-party provider's codec returns: its types do not bind a plugin in JavaScript. A wrong value fails the attempt, so
@@ -31,10 +38,11 @@ function checkCodec<C extends Pick<ChatCodec, 'response' | 'stream'> & Partial<C
     ...(request && {
       request(...args: Parameters<ChatCodec['request']>) {
         const sent = request.apply(codec, args);
-        const given: unknown = sent;
-        const isRequest = isObject(given) && !('then' in given);
-        assertIs({ owner, what: 'chat.request()' }, isRequest, '', given, 'an HTTP request');
-        return sent;
+        const check = (given: HttpRequest): HttpRequest => {
+          assertIs({ owner, what: 'chat.request()' }, isObject(given), '', given, 'an HTTP request');
+          return given;
+        };
+        return isPromise(sent) ? within(sent, REQUEST_TIMEOUT_MS, () => late(owner)).then(check) : check(sent);
       },
     }),
     ...(isOriginal && { isOriginal: isOriginal.bind(codec) }),
@@ -44,6 +52,21 @@ function checkCodec<C extends Pick<ChatCodec, 'response' | 'stream'> & Partial<C
       checkResponse({ owner, what: 'chat.response()' }, codec.response(...args)),
     stream: (...args: Parameters<ChatCodec['stream']>) => checkDecoder(owner, codec.stream(...args)),
   };
+}
+
+/** Time limit of a promise of a request, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 10_000;
+
+function late(owner: string): StreamFailure {
+  const seconds = REQUEST_TIMEOUT_MS / 1000;
+  return new StreamFailure({
+    class: 'timeout',
+    message: `plugin "${owner}": chat.request() did not finish within ${seconds} s`,
+  });
+}
+
+function isPromise(value: HttpRequest | Promise<HttpRequest>): value is Promise<HttpRequest> {
+  return isObject(value) && 'then' in value;
 }
 
 type Rows = ReturnType<NonNullable<Provider['native']>>;

@@ -12,7 +12,13 @@ import {
 } from '../../contract/index.ts';
 import { anthropicFailure, anthropicRateLimits } from '../formats/anthropic/errors.ts';
 import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
-import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS, anthropicTraits, isClaudeToken } from '../formats/anthropic/tables.ts';
+import {
+  ANTHROPIC_EFFECTS,
+  ANTHROPIC_FIELDS,
+  ANTHROPIC_INNER,
+  anthropicTraits,
+  isClaudeToken,
+} from '../formats/anthropic/tables.ts';
 import { anthropicRequest, type BetaRules, betaNames, nativeMessages } from '../formats/anthropic/write-request.ts';
 import {
   AWS_HOSTS,
@@ -115,7 +121,11 @@ export default definePlugin({
           response: (body, call) => anthropicResponse(body, call),
           stream: (call) => anthropicStream(call),
         },
-        { turnOrder: readTurnOrder((config as ProviderConfig).turnOrder), systemApart: true },
+        {
+          turnOrder: readTurnOrder((config as ProviderConfig).turnOrder),
+          systemApart: true,
+          innerFields: ANTHROPIC_INNER,
+        },
       ),
       ...(native && { native }),
       ...(passThroughAuth && { passThroughAuth }),

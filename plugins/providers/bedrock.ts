@@ -6,7 +6,7 @@ import {
   type ProviderEffects,
   problemsOf,
 } from '../../contract/index.ts';
-import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
+import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS, ANTHROPIC_INNER } from '../formats/anthropic/tables.ts';
 import { CLAUDE as CLAUDE_CODEC, isClaude } from '../formats/bedrock/claude.ts';
 import { createFrameReader } from '../formats/bedrock/event-stream.ts';
 import { bedrockFailure, converseResponse, converseStream } from '../formats/bedrock/read-response.ts';
@@ -77,14 +77,14 @@ const CONVERSE_CODEC: ChatCodec = Object.freeze({
 
 /** Claude uses Anthropic's format, all other models Converse. Bedrock has no passthrough for client formats. */
 function wiresOf({ turnOrder }: BedrockConfig): Pick<Provider, 'chat' | 'effects' | 'fields'> {
-  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
+  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true, innerFields: [] };
   const converse: ProviderWire = {
     codec: lenientChat(CONVERSE_CODEC, leniency),
     fields: CONVERSE_FIELDS,
     effects: MODEL_EFFECTS,
   };
   const claude: ProviderWire = {
-    codec: lenientChat(CLAUDE_CODEC, leniency),
+    codec: lenientChat(CLAUDE_CODEC, { ...leniency, innerFields: ANTHROPIC_INNER }),
     fields: ANTHROPIC_FIELDS,
     effects: { ...MODEL_EFFECTS, ...ANTHROPIC_EFFECTS },
   };

@@ -121,7 +121,7 @@ export default definePlugin({
           response: geminiResponse,
           stream: geminiStream,
         },
-        { toolNames: GEMINI_TOOL_NAMES, turnOrder: readTurnOrder(own.turnOrder), systemApart: true },
+        { toolNames: GEMINI_TOOL_NAMES, turnOrder: readTurnOrder(own.turnOrder), systemApart: true, innerFields: [] },
       ),
       fields,
       effects: mayStore ? { ...GEMINI_EFFECTS, store: [] } : GEMINI_EFFECTS,

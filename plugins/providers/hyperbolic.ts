@@ -19,6 +19,7 @@ export default openaiCompatible({
   roles: { developer: 'system' },
   thinkTags: true,
   media: ['input_audio', 'audio_url', 'video_url'],
+  errors: { messages: [{ status: [404], text: /^$/, is: 'model_not_found' }] },
   lacks: {
     'cached tokens': 'its usage has three counts only',
     'log probabilities': 'not in its documentation',

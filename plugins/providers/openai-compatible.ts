@@ -236,7 +236,7 @@ function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<
 }
 
 function createChatCodec(differences: Differences): ChatCodec {
-  const { errors, usageCost, unlimited, fields, turnOrder, continues } = differences;
+  const { errors, usageCost, unlimited, fields, turnOrder, continues, unknown, extras = [] } = differences;
   const rulesFor = compileRules(differences);
   const responses = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost, true);
   // A response uses the wire of its request: both follow from the same request.
@@ -253,6 +253,7 @@ function createChatCodec(differences: Differences): ChatCodec {
   return lenientChat(differences.thinkTags ? withThinkTags(read) : read, {
     ...(unlimited !== undefined && { unlimited }),
     ownFunctions: fields?.['functions'] !== undefined,
+    ...(unknown !== 'passed' && { innerFields: extras }),
     ...(turnOrder && { turnOrder }),
     ...(continues && { continues: (model) => continues(model) !== undefined }),
   });

@@ -12,7 +12,7 @@ import {
 } from '../../contract/index.ts';
 import { anthropicFailure } from '../formats/anthropic/errors.ts';
 import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
-import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
+import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS, ANTHROPIC_INNER } from '../formats/anthropic/tables.ts';
 import { anthropicRequest, type BetaRules, nativeMessages } from '../formats/anthropic/write-request.ts';
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
@@ -150,11 +150,11 @@ const CLAUDE: Omit<ProviderWire, 'codec'> = Object.freeze({
 
 /** Gemini and Claude, each in its own format. */
 function wiresOf({ turnOrder }: VertexConfig): ReturnType<typeof chooseWire> {
-  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
+  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true, innerFields: [] };
   return chooseWire(
     { ...GEMINI, codec: lenientChat(GEMINI_CODEC, { ...leniency, toolNames: GEMINI_TOOL_NAMES }) },
     {
-      wire: { ...CLAUDE, codec: lenientChat(CLAUDE_CODEC, leniency) },
+      wire: { ...CLAUDE, codec: lenientChat(CLAUDE_CODEC, { ...leniency, innerFields: ANTHROPIC_INNER }) },
       when: 'Claude',
       example: { model: 'claude-sonnet-4-5@20250929' },
       has: (model) => model.startsWith('claude-'),

@@ -77,7 +77,7 @@ const codec: SpeechCodec = {
 
 const FAILURE_OF: Readonly<Record<string, Partial<UpstreamFailure>>> = Object.freeze({
   INVALID_AUTH: { class: 'authentication' },
-  INSUFFICIENT_PERMISSIONS: { class: 'authentication' },
+  INSUFFICIENT_PERMISSIONS: { class: 'permission' },
   ASR_PAYMENT_REQUIRED: { class: 'billing' },
   TOO_MANY_REQUESTS: { class: 'rate_limit' },
 });

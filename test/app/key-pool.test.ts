@@ -91,7 +91,7 @@ describe('a provider with several keys', () => {
         expect(metrics).to.include('tollgate_provider_key_state{provider="a",key="one"} 2');
         expect(metrics).to.include('tollgate_provider_key_state{provider="a",key="two"} 0');
         expect(metrics).to.include('tollgate_target_state{provider="a",model="m"} 0');
-        const failure = status === 429 ? 'rate_limit' : 'authentication';
+        const failure = status === 429 ? 'rate_limit' : status === 403 ? 'permission' : 'authentication';
         expect(metrics).to.include(
           `tollgate_provider_key_attempts_total{provider="a",key="one",failure="${failure}"} 1`,
         );

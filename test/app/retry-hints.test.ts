@@ -32,7 +32,7 @@ describe('G27: errors of vendors that send the reset of their limits with every 
     });
 
   for (const each of [401, 403])
-    it(`tell clients not to retry with ${each}: the operator’s key is rejected`, async () => {
+    it(`tell clients not to retry with ${each}: the operator’s key or account is rejected`, async () => {
       status = each;
       const { headers } = await send();
       expect(headers.get('retry-after')).to.equal(null);

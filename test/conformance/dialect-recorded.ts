@@ -56,11 +56,12 @@ export function testRecorded(subject: DialectSubject): void {
     const { chat } = vendor;
     if (!chat || vendor.native?.('some-model', false)[dialect.name]?.codec) return;
     for (const fixture of requests.filter(({ native }) => native))
-      it(`${fixture.name}: has the same content after reading and writing for the vendor`, () => {
+      it(`${fixture.name}: has the same content after reading and writing for the vendor`, async () => {
         const input = inputOf(subject, fixture);
         const { request } = dialect.read(input);
         const { context } = { context: contextOf(input, request) };
-        const sent = chat.request(context.request, { ...call(request.stream === true), model: request.model, request });
+        const made = { ...call(request.stream === true), model: request.model, request };
+        const sent = await chat.request(context.request, made);
         const expected = { ...fixture.body, ...fixture.native };
         const sameSet = (value: unknown) => without(plain(value), format.native?.edits ?? []);
         assert.deepEqual(sameSet(sent.body), sameSet(expected));

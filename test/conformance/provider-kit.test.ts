@@ -23,6 +23,7 @@ import {
 import { useTempFolder } from '../support/folders.ts';
 import { type KitFailure, runKit } from '../support/plugins/run-kit.ts';
 import { testProvider } from './provider.ts';
+import { setUpProvider } from './provider-subject.ts';
 
 const LACKS = Object.fromEntries(
   ['cached tokens', 'log probabilities', 'parallel tool calls', 'reasoning content', 'reasoning tokens'].map(
@@ -357,6 +358,21 @@ describe('the kit for providers', () => {
       expect(failed.map(({ message }) => message)).to.have.length(1);
       expect(failed[0]?.message).to.include(`to do: write ${file}.expected.json`).and.include('"Good."');
     });
+
+  it('tests a codec that returns a promise of its request by `request`, and compares both', async () => {
+    const fixtures = write('right', FIXTURES);
+    const request = setUpProvider(acme(), { apiKey: 'x' }).chat?.request;
+    const promising = acme(
+      {},
+      codec((chat) => ({ request: async (input, call) => await chat.request(input, call) })),
+    );
+    const run = (given: typeof request): Promise<readonly KitFailure[]> =>
+      runKit((runner) => testProvider({ plugin: promising, fixtures, runner, ...(given && { request: given }) }));
+    expect(await run(request)).to.deep.equal([]);
+    const other = (await run(() => ({ path: '/other', body: {} }))).map(({ title }) => title);
+    expect(other).to.include('resolves its request to the one that `request` writes');
+    expect((await run(undefined)).map(({ message }) => message).join()).to.include('give the kit `request`');
+  });
 
   it('runs under node:test, which has no globals, and fails there where a provider is wrong', async () => {
     const fixtures = write('right', FIXTURES);

@@ -1,6 +1,17 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createEventReader } from '../../contract/event-reader.ts';
-import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider, StreamProgress } from '../../contract/index.ts';
+import type {
+  ApiOfKind,
+  ChatChunk,
+  ChatCodec,
+  ChatRequest,
+  CodecCall,
+  HttpRequest,
+  Offer,
+  Plugin,
+  Provider,
+  StreamProgress,
+} from '../../contract/index.ts';
 import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
 import type { WithRunner } from './runner.ts';
 
@@ -21,6 +32,8 @@ export interface ProviderKit extends WithRunner {
    * compared. A fixture without one fails a test.
    */
   readonly fixtures: URL;
+  /** Part of `chat.request` that does not wait, for a codec that returns a promise. The kit compares both. */
+  readonly request?: (input: ChatRequest, call: CodecCall) => HttpRequest;
   /** Error event of the vendor's stream. Default: OpenAI's. */
   readonly errorEvent?: string;
   /** Name of a possible future model of the vendor. Default: a made-up name. */
@@ -41,7 +54,14 @@ export interface Fixture {
 }
 
 /** Provider, its operations other than chat, and its codec of embeddings if it offers them. */
-export type SubjectProvider = Provider & { readonly operations: readonly string[]; readonly embed?: EmbeddingCodec };
+export type SubjectProvider = Omit<Provider, 'chat'> & {
+  readonly operations: readonly string[];
+  readonly embed?: EmbeddingCodec;
+  readonly chat?: SubjectCodec;
+};
+
+/** Codec whose requests the kit reads at once. */
+type SubjectCodec = Omit<ChatCodec, 'request'> & { request(...args: Parameters<ChatCodec['request']>): HttpRequest };
 
 /** Provider that a plugin registers, and its fixtures. */
 export interface ProviderSubject {
@@ -61,8 +81,11 @@ export const CALL: CodecCall = Object.freeze({
   id: 'chatcmpl-conformance',
 });
 
-/** Sets the plugin up in isolation and returns its provider. Throws unless it registers exactly one. */
-export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, unknown>>): SubjectProvider {
+/** Sets the plugin up in isolation and returns what it registers. Throws unless that is exactly one provider. */
+export function registerProvider(
+  plugin: Plugin,
+  config: Readonly<Record<string, unknown>>,
+): { readonly provider: Provider; readonly offers: ReadonlyMap<string, Offer> } {
   const registered: Provider[] = [];
   const offers = new Map<string, Offer>();
   const api = {
@@ -77,15 +100,42 @@ export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, un
     throw new Error(
       `${plugin.name} registers ${registered.length} providers: its \`setup\` has to call \`api.provider\` once, before it returns`,
     );
+  return { provider, offers };
+}
+
+/** Sets the plugin up in isolation and returns its provider for the tests. */
+export function setUpProvider(
+  plugin: Plugin,
+  config: Readonly<Record<string, unknown>>,
+  request?: ProviderKit['request'],
+): SubjectProvider {
+  const { provider, offers } = registerProvider(plugin, config);
   const embeddings = offers.get('embeddings') as EmbeddingOffer | undefined;
-  return { ...provider, operations: [...offers.keys()].sort(), ...(embeddings && { embed: embeddings.codec }) };
+  const { chat, ...rest } = provider;
+  return {
+    ...rest,
+    ...(chat && { chat: atOnce(chat, request) }),
+    operations: [...offers.keys()].sort(),
+    ...(embeddings && { embed: embeddings.codec }),
+  };
+}
+
+/** Codec with the given `request` in place of its own, which must not return a promise. */
+function atOnce(codec: ChatCodec, request: ProviderKit['request']): SubjectCodec {
+  const own = (...args: Parameters<ChatCodec['request']>): HttpRequest => {
+    const sent = codec.request(...args);
+    if (!('then' in sent)) return sent;
+    void sent.catch(() => undefined);
+    throw new Error('chat.request() returns a promise: give the kit `request`, the part of it that does not wait');
+  };
+  return Object.create(codec, { request: { value: request ?? own } }) as SubjectCodec;
 }
 
 export function createSubject(kit: ProviderKit): ProviderSubject {
   const folder = kit.fixtures;
   return {
     name: kit.plugin.name,
-    provider: setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config }),
+    provider: setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config }, kit.request),
     kit,
     fixtures(prefix, extension) {
       if (!existsSync(folder)) return [];

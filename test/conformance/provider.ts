@@ -16,6 +16,7 @@ import {
   decodeStream,
   type ProviderKit,
   type ProviderSubject,
+  registerProvider,
   SECRET,
   setUpProvider,
 } from './provider-subject.ts';
@@ -68,6 +69,12 @@ export function testProvider(kit: ProviderKit): void {
         const { baseUrl } = setUpProvider(kit.plugin, { ...kit.config, baseUrl: 'https://relay.example/v1/' });
         assert.match(baseUrl, /^https:\/\/relay\.example(\/v1)?$/);
       });
+      if (kit.request)
+        it('resolves its request to the one that `request` writes', async () => {
+          const { chat } = registerProvider(kit.plugin, { apiKey: SECRET, ...kit.config }).provider;
+          const input = { model: CALL.model, messages: [{ role: 'user', content: 'Hello' }] } as const;
+          assert.deepEqual(await chat?.request(input, CALL), kit.request?.(input, CALL));
+        });
       it('writes nothing to the console, and reads no environment variable', () => watched(() => useAll(subject)));
     });
     testRequests(subject);
@@ -84,7 +91,7 @@ export function testProvider(kit: ProviderKit): void {
 
 /** Sets the plugin up and calls each part of its codec once; other tests check the results. */
 function useAll({ kit, fixtures }: ProviderSubject): void {
-  const provider = setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config });
+  const provider = setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config }, kit.request);
   const uses: (() => unknown)[] = [
     () => provider.chat?.request({ model: CALL.model, messages: [{ role: 'user', content: 'Hello' }] }, CALL),
     () => provider.error(429, { error: { message: 'slow down' } }, {}),

@@ -63,6 +63,11 @@ const ODD: readonly OddCase[] = [
     text: 'whole',
   },
   {
+    title: 'U21: a provider that streams without a request for it (G6)',
+    script: events([delta('a'), delta('b', 'stop', usage()), '[DONE]']),
+    ...{ stream: false, text: 'ab' },
+  },
+  {
     title: 'U25, U26: a provider that ends twice, and says something between and after',
     script: events([delta('hi'), delta('', 'stop', usage()), '[DONE]', '[DONE]', delta('too late'), '[DONE]']),
     ...{ stream: true, text: 'hi', check: ({ text }: Heard) => expect(text).not.to.include('too late') },

@@ -99,7 +99,7 @@ export const FAILURES: Readonly<Record<string, Failure>> = Object.freeze({
     ODD,
     RESPONSES,
   ),
-  U21: row('answers with a stream unasked', '503 `provider_invalid_response`', PROMPT, CASES),
+  U21: row('answers with a stream unasked', 'the whole response', ONCE, ODD),
   U22: row('puts an error into a 200', 'the error’s own status', NOTHING, CASES),
   U23: row('sends an error first in a stream', 'the next target; else the error’s status', NOTHING, CASES, RESPONSES),
   U24: row(

@@ -156,11 +156,6 @@ export const FAILED_RESPONSES: readonly UpstreamCase[] = [
     ...{ stream: true, code: 'provider_unavailable' },
   },
   {
-    title: 'U21: a stream where none was asked for',
-    script: events([delta('x', 'stop'), '[DONE]']),
-    ...{ stream: false, code: 'provider_invalid_response', cost: PROMPT_COST },
-  },
-  {
     title: 'U22: an error inside a 200',
     script: respondWith(200, { error: { message: 'no', code: 'overloaded' } }),
     code: 'provider_overloaded',
@@ -216,7 +211,17 @@ export const FAILED_RESPONSES: readonly UpstreamCase[] = [
     code: 'provider_auth_failed',
     headers: { 'www-authenticate': undefined, 'x-should-retry': 'false' },
   },
-  { title: 'U41: a 403 for the operator’s key', script: refusal(403, { message: 'no' }), code: 'provider_auth_failed' },
+  {
+    title: 'U41: a 403 for the operator’s key',
+    script: refusal(403, { message: 'no', code: 'invalid_api_key' }),
+    code: 'provider_auth_failed',
+  },
+  {
+    title: 'U41: a 403 for the operator’s account',
+    script: refusal(403, { message: 'not in this region' }),
+    code: 'permission_denied',
+    message: /^one: not in this region/,
+  },
   { title: 'U42: a 402', script: refusal(402, { message: 'pay' }), code: 'provider_quota_exhausted' },
   {
     title: 'U42: a used-up quota as 429',

@@ -1,6 +1,6 @@
 import { ApiError, GoogleGenAI } from '@google/genai';
 import { expect } from 'chai';
-import { type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { cutScript, type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
 import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
 describe('Google’s own client, @google/genai', () => {
@@ -90,6 +90,23 @@ describe('Google’s own client, @google/genai', () => {
     expect(error).to.be.instanceOf(ApiError);
     expect(error).to.include({ status: 400 });
     expect(String(error)).to.include('INVALID_ARGUMENT').and.include('That is wrong.');
+  });
+
+  it('throws where a vendor breaks off after content, so that no short response looks complete', async () => {
+    for (const wire of ['openai', 'gemini'] as const) {
+      rig.script(wire, cutScript(wire, { pieces: [{ text: 'half a response' }] }, 4));
+      let text = '';
+      const read = async (): Promise<void> => {
+        const stream = await client.models.generateContentStream({ model: MODEL_OF[wire], contents: 'Hi' });
+        for await (const response of stream) text += response.text ?? '';
+      };
+      const error = await read().then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(text).not.to.equal('');
+      expect(error, wire).to.be.instanceOf(Error);
+    }
   });
 
   it('lists the models, page by page', async () => {

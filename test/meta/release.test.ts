@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
@@ -25,18 +25,22 @@ const DEVELOPMENT = 'cdx:npm:package:development';
 
 describe('a release', () => {
   const text = read('.github/workflows/release.yml');
-  const { jobs, permissions } = parse(text) as { jobs: Readonly<Record<string, Job>>; permissions: object };
+  const release = parse(text) as { readonly jobs: Readonly<Record<string, Job>>; readonly permissions: object };
+  const { jobs } = release;
   const manifest = JSON.parse(read('package.json')) as {
     scripts: Readonly<Record<string, string>>;
     dependencies: Readonly<Record<string, string>>;
   };
 
-  it('pins actions by commit, and gives a job only its required rights', () => {
-    expect(permissions).to.deep.equal({});
-    for (const [name, job] of Object.entries(jobs)) {
-      expect(job.permissions, name).to.have.property('contents');
-      for (const { uses } of job.steps)
-        if (uses !== undefined) expect(uses, name).to.match(/^[\w-]+\/[\w-]+@[\da-f]{40}$/);
+  it('pins actions by commit, and gives a job only its required rights, as every workflow does', () => {
+    for (const file of readdirSync(path.join(PACKAGE_ROOT, '.github/workflows'))) {
+      const workflow = parse(read(`.github/workflows/${file}`)) as typeof release;
+      expect(workflow.permissions, file).to.deep.equal({});
+      for (const [name, job] of Object.entries(workflow.jobs)) {
+        expect(job.permissions, `${file} ${name}`).to.have.property('contents');
+        for (const { uses } of job.steps)
+          if (uses !== undefined) expect(uses, `${file} ${name}`).to.match(/^[\w-]+\/[\w-]+@[\da-f]{40}$/);
+      }
     }
   });
 

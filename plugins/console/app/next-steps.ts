@@ -13,7 +13,8 @@ const STEPS: Readonly<Record<string, string>> = Object.freeze({
     'The budget or balance that the message names is used up: raise it, or wait for its next period.',
   rate_limited: 'A limit of a key, user or plan is reached: raise it if that was not meant.',
   model_not_allowed: 'The key may not use this model, or the model has no price: see the message.',
-  permission_denied: 'The key or its user is blocked, or may not do this: see API keys.',
+  permission_denied:
+    'The key or its user is blocked, or may not do this: see API keys. With a provider’s name: your account there may not.',
   unsupported_model: 'No provider has a model of this name: see Models for those that can be called.',
   unsupported_provider: 'The configuration names no such provider: see Models.',
   context_length_exceeded:

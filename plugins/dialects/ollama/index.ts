@@ -12,13 +12,14 @@ import {
   type JsonObject,
   type ListedModel,
   type PluginApi,
-  parseJson,
+  parseExact,
   type RouteContext,
   readArray,
   readObject,
   readString,
   type Schema,
   type Usage,
+  writeJson,
 } from '../../../contract/index.ts';
 import { readDataUrl } from '../../formats/kit/index.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
@@ -104,7 +105,7 @@ function imagesIn(spoken: object, { omit }: Context): readonly string[] {
 
 /** Tool call in Ollama's form: its arguments are an object. A call with truncated arguments is dropped. */
 function callOf(index: number, id: string, name: string, text: string, { omit }: Context): readonly object[] {
-  const values = text.trim() === '' ? {} : parseJson(text);
+  const values = text.trim() === '' ? {} : parseExact(text);
   if (typeof values !== 'object' || values === null) {
     omit?.('tool_calls');
     return [];
@@ -132,7 +133,7 @@ function writeOllama({ choices: [choice], usage }: ChatResponse, context: Contex
   };
 }
 
-const line = (value: object): string => `${JSON.stringify(value)}\n`;
+const line = (value: object): string => `${writeJson(value)}\n`;
 
 /** Partial call of a stream. */
 interface CallSoFar {

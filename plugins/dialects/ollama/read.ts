@@ -12,6 +12,7 @@ import {
   type Schema,
   type Tool,
   type ToolCall,
+  writeJson,
 } from '../../../contract/index.ts';
 import { invalid } from '../../formats/kit/index.ts';
 import { fillIn } from '../kit/fill-in.ts';
@@ -225,7 +226,7 @@ function readCall({ id, function: called }: JsonObject, place: string): ToolCall
   return {
     id: readString(id) || `call_${place}`,
     type: 'function',
-    function: { name: String(name), arguments: JSON.stringify(values ?? {}) },
+    function: { name: String(name), arguments: writeJson(values ?? {}) },
   };
 }
 

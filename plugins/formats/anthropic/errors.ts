@@ -7,7 +7,7 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../contract/index.ts';
-import { retryHintOf } from '../kit/index.ts';
+import { classOfStatus, retryHintOf } from '../kit/index.ts';
 
 interface ErrorRow {
   readonly type: string;
@@ -140,29 +140,14 @@ const plain = (number: string | undefined): string | undefined => number?.replac
 const CLASS_BY_TYPE: Readonly<Record<string, FailureClass>> = Object.freeze({
   invalid_request_error: 'invalid_request',
   authentication_error: 'authentication',
-  permission_error: 'authentication',
+  permission_error: 'permission',
   billing_error: 'billing',
-  not_found_error: 'model_not_found',
   conflict_error: 'upstream_error',
-  request_too_large: 'context_length',
+  request_too_large: 'request_over_limit',
   rate_limit_error: 'rate_limit',
   api_error: 'upstream_error',
   timeout_error: 'timeout',
   overloaded_error: 'overloaded',
-});
-
-/** For responses without a type, which come from a proxy in front of the vendor. */
-const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
-  401: 'authentication',
-  402: 'billing',
-  403: 'authentication',
-  404: 'model_not_found',
-  408: 'timeout',
-  413: 'context_length',
-  429: 'rate_limit',
-  503: 'overloaded',
-  504: 'timeout',
-  529: 'overloaded',
 });
 
 /** Classes by `error.details.error_code`, where it is more exact than the type. */
@@ -170,7 +155,7 @@ const CLASS_BY_CODE: Readonly<Record<string, FailureClass>> = Object.freeze({
   enforced_spend_limit_reached: 'billing',
   contract_spend_limit_reached: 'billing',
   organization_on_hold: 'billing',
-  request_body_too_large_after_decoding: 'context_length',
+  request_body_too_large_after_decoding: 'request_over_limit',
 });
 
 /** The vendor has no error types for these; they arrive as `invalid_request_error`. */
@@ -198,7 +183,7 @@ function classify(status: number, type: string, code: string, text: string): Fai
   const byType = Object.hasOwn(CLASS_BY_TYPE, type) ? CLASS_BY_TYPE[type] : undefined;
   if (byType === 'invalid_request') return CLASS_BY_TEXT.find(([words]) => words.test(text))?.[1] ?? byType;
   if (byType) return byType;
-  return CLASS_BY_STATUS[status] ?? (status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error');
+  return classOfStatus(type === 'not_found_error' ? 404 : status, text);
 }
 
 /** OpenAI's names with the vendor's sources, in order of preference. */

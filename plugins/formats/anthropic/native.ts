@@ -9,12 +9,14 @@ import {
   type JsonObject,
   type NativeBody,
   type NativeChange,
+  parseExact,
   parseJson,
   readArray,
   readObject,
   readString,
   type SseEvent,
   type Tool,
+  writeJson,
 } from '../../../contract/index.ts';
 import { tellDropped, textOf } from '../kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
@@ -67,7 +69,7 @@ function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream 
   let isStopped = false;
   return {
     push({ event, data }: SseEvent) {
-      const value = parseJson(data);
+      const value = data.includes('content_block_start') ? parseExact(data) : parseJson(data);
       if (!isObject(value)) return '';
       const { type, index } = value;
       isStopped ||= type === 'message_stop';
@@ -76,29 +78,40 @@ function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream 
         signatures.set(index, (signatures.get(index) ?? '') + String(signature ?? ''));
         return '';
       }
-      const own = frameOf(event ?? readString(type) ?? '', sealEvent(value, seal));
+      const sealed = sealEvent(value, seal);
+      // An unchanged event keeps its text, unless that has several lines.
+      const text = sealed === value && !data.includes('\n') ? data : writeJson(sealed);
+      const own = frameOf(event ?? readString(type) ?? '', text);
       const complete = type === 'content_block_stop' ? signatures.get(index) : undefined;
       if (!complete) return own;
       signatures.delete(index);
       const delta = { type: 'signature_delta', signature: seal(complete) };
-      return frameOf('content_block_delta', { type: 'content_block_delta', index, delta }) + own;
+      return frameOf('content_block_delta', JSON.stringify({ type: 'content_block_delta', index, delta })) + own;
     },
     // If the provider sent its own last event, the stream has already ended.
-    end: () => (isStopped ? '' : frameOf('message_stop', { type: 'message_stop' })),
+    end: () => (isStopped ? '' : frameOf('message_stop', '{"type":"message_stop"}')),
     fail: failFrame,
   };
 }
 
+/** Fields with signatures, by event. */
+const SEALED_FIELD: Readonly<Record<string, string>> = Object.freeze({
+  message_start: 'message',
+  content_block_start: 'content_block',
+});
+
 function sealEvent(event: JsonObject, seal: DialectContext['seal']): JsonObject {
-  if (event['type'] === 'message_start') return { ...event, message: sealMessage(event['message'], seal) };
-  if (event['type'] !== 'content_block_start') return event;
-  return { ...event, content_block: sealBlock(event['content_block'], seal) };
+  const field = SEALED_FIELD[readString(event['type']) ?? ''];
+  if (field === undefined) return event;
+  const value = event[field];
+  const sealed = field === 'message' ? sealMessage(value, seal) : sealBlock(value, seal);
+  return sealed === value ? event : { ...event, [field]: sealed };
 }
 
 /** A name with a line break would add a second field to the frame. */
-function frameOf(event: string, data: JsonObject): string {
+function frameOf(event: string, data: string): string {
   const name = event.replace(/[\r\n]/g, '');
-  return `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
+  return `${name === '' ? '' : `event: ${name}\n`}data: ${data}\n\n`;
 }
 
 /** Fields with prices unknown to the gateway; values without an extra cost are kept. */

@@ -13,6 +13,7 @@ import {
   readString,
   type Tool,
   type ToolCall,
+  writeJson,
 } from '../../../contract/index.ts';
 import { cacheControlOf, isUsualOrder, opaqueOf } from './tables.ts';
 import { isThinkingBlock, readEffort, readThinking } from './thinking.ts';
@@ -341,7 +342,7 @@ function readCall(block: Block): ToolCall {
   return {
     id: String(id),
     type: 'function',
-    function: { name: String(name), arguments: JSON.stringify(input ?? {}) },
+    function: { name: String(name), arguments: writeJson(input ?? {}) },
     ...cacheControlOf(block),
     ...(Object.keys(rest).length > 0 && { dialect_fields: { messages: rest } }),
   };

@@ -10,6 +10,7 @@ import {
   type FinishReason,
   isObject,
   type JsonObject,
+  parseExact,
   parseJson,
   type ReasoningDetail,
   readArray,
@@ -22,6 +23,7 @@ import {
   type StreamProgress,
   type ToolCall,
   usageChunk,
+  writeJson,
 } from '../../../contract/index.ts';
 import { ANSWER_TOOL } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
@@ -102,7 +104,7 @@ function readContent(content: readonly unknown[], callId: string): Content {
   const opaque: unknown[] = [];
   const order: string[] = [];
   for (const [index, block] of content.filter(isObject).entries()) {
-    if (isAnswer(block)) formed = JSON.stringify(block['input'] ?? {});
+    if (isAnswer(block)) formed = writeJson(block['input'] ?? {});
     else if (block['type'] === 'tool_use') {
       const called = readCall(block);
       if (called) order.push(`tool:${calls.push(called) - 1}`);
@@ -134,7 +136,7 @@ function isAnswer({ type, name }: JsonObject): boolean {
 
 function readCall({ id, name, input }: JsonObject): ToolCall | undefined {
   if (typeof id !== 'string' || typeof name !== 'string') return undefined;
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+  return { id, type: 'function', function: { name, arguments: writeJson(input ?? {}) } };
 }
 
 /** State of a content block. */
@@ -236,7 +238,7 @@ class BlockReader {
     const { type, start, written } = block;
     if (type === 'text' || type === '') return [];
     // A tool call without input streams no input; some servers send all input in the first event.
-    if (type === 'tool_use') return written === '' ? this.#write(block, JSON.stringify(start['input'] ?? {})) : [];
+    if (type === 'tool_use') return written === '' ? this.#write(block, writeJson(start['input'] ?? {})) : [];
     if (!isThinkingBlock(block)) return [{ opaque: [opaqueOf(completeBlock(block))] }];
     const detail = thinkingDetail({
       ...start,
@@ -333,7 +335,8 @@ class EventReader implements StreamDecoder {
 
   push({ event, data: text }: SseEvent): readonly ChatChunk[] {
     if (this.#isStopped || text.trim() === '') return [];
-    const data = parseJson(text);
+    // Some servers send all arguments of a call in its first event.
+    const data = text.includes('"tool_use"') ? parseExact(text) : parseJson(text);
     if (!isObject(data)) throw failure('The provider sent an event that is not JSON.');
     const type = readString(data['type']) ?? event ?? '';
     // Only usage may follow a finish reason.

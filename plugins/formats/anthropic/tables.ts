@@ -229,6 +229,9 @@ export const ANTHROPIC_EFFECTS: ProviderEffects = Object.freeze({
   inference_geo: [{ does: 'residency' }, { does: 'price', note: 'Charged as the response reports.' }],
 });
 
+/** Names of this format below the top level of a chat request. */
+export const ANTHROPIC_INNER: readonly string[] = Object.freeze(['tools.eager_input_streaming']);
+
 /** Rules for each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',

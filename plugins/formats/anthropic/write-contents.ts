@@ -291,12 +291,14 @@ function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[])
   }
   const strict = tool.strict && traits.jsonSchema && fitsStrictly(schema);
   if (tool.strict && !strict) tellDropped(dropped, 'tools.strict');
+  const { eager_input_streaming: eager } = tool.source;
   return {
     ...readObject(readObject(tool.source['dialect_fields'])['messages']),
     name: tool.name,
     ...(tool.description && { description: tool.description }),
     input_schema: strict ? strictSchema(schema) : schema,
     ...(strict && { strict }),
+    ...(typeof eager === 'boolean' && { eager_input_streaming: eager }),
     ...cacheControlOf({ ...cacheControlOf(tool.source['function']), ...cacheControlOf(tool.source) }),
   };
 }

@@ -4,6 +4,7 @@ import {
   type DialectContext,
   isObject,
   type JsonObject,
+  parseExact,
   parseJson,
   type ReasoningDetail,
   readArray,
@@ -161,7 +162,7 @@ function closeJson(text: string): JsonObject | undefined {
   }
   const cuts = ends.toReversed().map(({ at, closers }) => text.slice(0, at) + closers);
   for (const cut of [`${text}${scan.inString ? '"' : ''}${scan.closers}`, ...cuts].slice(0, MAX_TRIES)) {
-    const value = parseJson(cut);
+    const value = parseExact(cut);
     if (isObject(value)) return value;
   }
   return undefined;

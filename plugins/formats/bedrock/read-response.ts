@@ -22,6 +22,7 @@ import {
   type UpstreamFailure,
   type Usage,
   usageChunk,
+  writeJson,
 } from '../../../contract/index.ts';
 import { failureOfStatus, toolCallId } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
@@ -45,9 +46,16 @@ export function bedrockFailure(status: number, body: unknown, headers: ResponseH
   const byText = CLASS_BY_TEXT.find(([words]) => words.test(text))?.[1];
   const known = Object.hasOwn(CLASS_BY_ERROR, name) ? CLASS_BY_ERROR[name] : undefined;
   const isValidation = name === 'validation' || (known === undefined && status === 400);
-  const better = known ?? (isValidation ? (byText ?? 'invalid_request') : undefined);
+  // AWS names the user and the policy here: a matter of the operator's key.
+  const byName = known === 'permission' && /not authorized to perform/i.test(text) ? 'authentication' : known;
+  const better = byName ?? (isValidation ? (byText ?? 'invalid_request') : undefined);
   const hint = HINTS.find(([words]) => words.test(text))?.[1];
-  return failureOfStatus(status, hint === undefined ? text : `${text} ${hint}`, headers, better && { class: better });
+  return failureOfStatus(
+    name === 'resourcenotfound' ? 404 : status,
+    hint === undefined ? text : `${text} ${hint}`,
+    headers,
+    better && { class: better },
+  );
 }
 
 /** Throws the failure for an exception in a stream. */
@@ -179,7 +187,7 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
 }
 
 function callOf({ toolUseId, name, input }: JsonObject, fallback: string): ToolCall {
-  const text = typeof input === 'string' ? input : JSON.stringify(input ?? {});
+  const text = typeof input === 'string' ? input : writeJson(input ?? {});
   return {
     id: readString(toolUseId) ?? toolCallId(fallback, 64),
     type: 'function',

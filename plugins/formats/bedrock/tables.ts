@@ -34,7 +34,7 @@ export const OWN_REASONS: ReadonlySet<string> = new Set(['model_context_window_e
  * AWS APIs in general.
  */
 export const CLASS_BY_ERROR: Readonly<Record<string, FailureClass>> = Object.freeze({
-  accessdenied: 'authentication',
+  accessdenied: 'permission',
   expiredtoken: 'authentication',
   incompletesignature: 'authentication',
   internalserver: 'upstream_error',
@@ -47,7 +47,6 @@ export const CLASS_BY_ERROR: Readonly<Record<string, FailureClass>> = Object.fre
   modeltimeout: 'timeout',
   optinrequired: 'authentication',
   requestexpired: 'authentication',
-  resourcenotfound: 'model_not_found',
   servicequotaexceeded: 'rate_limit',
   serviceunavailable: 'overloaded',
   signaturedoesnotmatch: 'authentication',

@@ -11,7 +11,7 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../contract/index.ts';
-import { readRetryAfter } from '../kit/index.ts';
+import { classOfStatus, readRetryAfter, retryHintOf } from '../kit/index.ts';
 
 /** Google's canonical status names. Source: https://cloud.google.com/apis/design/errors */
 const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({
@@ -20,8 +20,7 @@ const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({
   // Region or free tier: the operator's account must change, not the request.
   FAILED_PRECONDITION: 'billing',
   UNAUTHENTICATED: 'authentication',
-  PERMISSION_DENIED: 'authentication',
-  NOT_FOUND: 'model_not_found',
+  PERMISSION_DENIED: 'permission',
   RESOURCE_EXHAUSTED: 'rate_limit',
   ALREADY_EXISTS: 'upstream_error',
   ABORTED: 'upstream_error',
@@ -32,18 +31,6 @@ const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({
   UNIMPLEMENTED: 'upstream_error',
   UNAVAILABLE: 'overloaded',
   DEADLINE_EXCEEDED: 'timeout',
-});
-
-/** For responses without a status name: a proxy's page, an empty body. */
-const CLASS_BY_CODE: Readonly<Record<number, FailureClass>> = Object.freeze({
-  401: 'authentication',
-  402: 'billing',
-  403: 'authentication',
-  404: 'model_not_found',
-  408: 'timeout',
-  429: 'rate_limit',
-  503: 'overloaded',
-  504: 'timeout',
 });
 
 /** The vendor has no error code for this: "The input token count (…) exceeds the maximum number of tokens allowed". */
@@ -59,12 +46,10 @@ export function geminiFailure(status: number, body: unknown, headers: ResponseHe
   const code = typeof error['code'] === 'number' ? error['code'] : status;
   const text = readString(error['message']);
   const failureClass = classify(code, readString(error['status']), text ?? '', details);
-  const retryAfterMs = failureClass === 'rate_limit' ? retryHint(details, headers) : readRetryAfter(headers);
-  return {
-    class: failureClass,
-    message: text ?? `The provider returned status ${code}.`,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  };
+  const message = text ?? `The provider returned status ${code}.`;
+  if (failureClass !== 'rate_limit') return { class: failureClass, message, ...retryHintOf(failureClass, headers) };
+  const retryAfterMs = retryHint(details, headers);
+  return { class: failureClass, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
 function classify(code: number, name: string | undefined, text: string, details: readonly JsonObject[]): FailureClass {
@@ -72,11 +57,9 @@ function classify(code: number, name: string | undefined, text: string, details:
   if (details.some((detail) => readString(detail['reason'])?.startsWith('API_KEY_'))) return 'authentication';
   if (code === 402) return 'billing';
   if (CONTEXT_TEXT.test(text) && (code === 400 || code === 413)) return 'context_length';
+  if (code === 413) return 'request_over_limit';
   const byName = name !== undefined && Object.hasOwn(CLASS_BY_STATUS, name) ? CLASS_BY_STATUS[name] : undefined;
-  if (byName) return byName;
-  const byCode = CLASS_BY_CODE[code];
-  if (byCode) return byCode;
-  return code >= 400 && code < 499 ? 'invalid_request' : 'upstream_error';
+  return byName ?? classOfStatus(name === 'NOT_FOUND' ? 404 : code, text);
 }
 
 function retryHint(details: readonly JsonObject[], headers: ResponseHeaders): number | undefined {

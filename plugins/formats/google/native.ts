@@ -8,7 +8,6 @@ import {
   type JsonObject,
   type NativeBody,
   type NativeChange,
-  parseJson,
   readObject,
   readString,
   type Tool,
@@ -17,6 +16,7 @@ import { readParts, textOf, toolCallId } from '../kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';
+import { parseElement } from './read-stream.ts';
 import { isPacked, MAX_CALL_ID, SKIP_SIGNATURE, sealedIn, sealSignature } from './signatures.ts';
 import { geminiTraits, readEffort, writeThinking } from './tables.ts';
 import { fieldOf, type GeminiBody, listOf, nameIn } from './types.ts';
@@ -75,7 +75,7 @@ function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream 
     contentType: frames.contentType,
     keepAlive: frames.keepAlive,
     push({ data }) {
-      const value = parseJson(data);
+      const value = parseElement(data);
       return value === undefined ? '' : frames.frame(sealResponse(value, context.seal));
     },
     end: () => frames.end(),

@@ -7,6 +7,7 @@ import {
   readObject,
   readString,
   type ToolCall,
+  writeJson,
 } from '../../../contract/index.ts';
 import { invalid } from '../kit/index.ts';
 import { isPacked, sealedIn, signatureField, unpackReasoning } from './signatures.ts';
@@ -342,7 +343,7 @@ function readCall(part: JsonObject, signature: string | undefined, ownId: string
     call: {
       id: id ?? ownId,
       type: 'function',
-      function: { name: String(called['name']), arguments: JSON.stringify(called['args'] ?? {}) },
+      function: { name: String(called['name']), arguments: writeJson(called['args'] ?? {}) },
       ...signatureField(own),
     },
   };

@@ -13,6 +13,7 @@ import {
   StreamFailure,
   type ToolCall,
   type Usage,
+  writeJson,
 } from '../../../contract/index.ts';
 import { ANSWER_TOOL } from '../kit/index.ts';
 import { brokenOff, type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
@@ -237,7 +238,7 @@ function recordBlock({ order }: Gathered, kind: string): void {
 }
 
 function addCall(pieces: Gathered, { called, signature }: CompleteCall, fallbackId: string): void {
-  if (called['name'] === ANSWER_TOOL) pieces.formed = JSON.stringify(called['args'] ?? {});
+  if (called['name'] === ANSWER_TOOL) pieces.formed = writeJson(called['args'] ?? {});
   else {
     pieces.order.push(`tool:${pieces.calls.length}`);
     pieces.calls.push(toolCall(called, signature, fallbackId));
@@ -248,7 +249,7 @@ function toolCall(called: JsonObject, signature: string | undefined, fallbackId:
   return {
     id: signedCallId(readString(called['id']) ?? fallbackId, signature),
     type: 'function',
-    function: { name: String(called['name']), arguments: JSON.stringify(called['args'] ?? {}) },
+    function: { name: String(called['name']), arguments: writeJson(called['args'] ?? {}) },
     ...signatureField(signature),
   };
 }

@@ -7,6 +7,7 @@ import {
   deltaChunk,
   type JsonObject,
   laterUsage,
+  parseExact,
   parseJson,
   readArray,
   readCount,
@@ -84,13 +85,18 @@ export function geminiStream(call: CodecCall): StreamDecoder {
   };
 }
 
+/** Parses a stream element; numbers in the arguments of a call keep their text. */
+export function parseElement(data: string): unknown {
+  return data.includes('"args"') ? parseExact(data) : parseJson(data);
+}
+
 /**
  * Returns the response in an event; undefined for an empty one. Throws {@link StreamFailure} for an error or invalid
  * JSON.
  */
 function readEvent({ data }: SseEvent): JsonObject | undefined {
   if (data.trim() === '' || data.trim() === '[DONE]') return undefined;
-  const value = parseJson(data);
+  const value = parseElement(data);
   if (value === undefined) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider sent an event that is not JSON.' });
   }

@@ -9,6 +9,7 @@ import {
   readString,
   type Schema,
   type Usage,
+  writeJson,
 } from '../../../contract/index.ts';
 import { geminiError } from './errors.ts';
 import { type InteractionBody, type Step, wantsSummaries } from './read-interactions.ts';
@@ -187,7 +188,7 @@ class StepWriter {
       ...(signature !== undefined && { signature }),
     });
     step['arguments'] = args;
-    this.#delta({ type: 'arguments_delta', arguments: JSON.stringify(args) });
+    this.#delta({ type: 'arguments_delta', arguments: writeJson(args) });
     this.close();
   }
 
@@ -220,7 +221,7 @@ const DONE = 'event: done\ndata: [DONE]\n\n';
 export function streamInteraction(context: Context): DialectStream {
   let frames = '';
   const emit = (event_type: string, fields: JsonObject): void => {
-    frames += `event: ${event_type}\ndata: ${JSON.stringify({ ...fields, event_type })}\n\n`;
+    frames += `event: ${event_type}\ndata: ${writeJson({ ...fields, event_type })}\n\n`;
   };
   const candidate = createCandidateWriter(0, (data) => context.seal(data), wantsSummaries(context.input.body));
   const writer = new StepWriter(emit);

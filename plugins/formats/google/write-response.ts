@@ -7,7 +7,7 @@ import {
   isObject,
   type JsonObject,
   type NativeFinish,
-  parseJson,
+  parseExact,
   type ReasoningDetail,
   readArray,
   readObject,
@@ -169,7 +169,7 @@ export function thoughtPart(detail: ReasoningDetail, text: string, seal: Seal): 
  */
 export function callPart(call: ToolCall, seal: Seal, hidden: ReasoningDetail | undefined): GeminiPart | undefined {
   const { name, arguments: text } = call.function;
-  const args = text.trim() === '' ? {} : parseJson(text);
+  const args = text.trim() === '' ? {} : parseExact(text);
   if (!isObject(args)) return undefined;
   const signature = signatureOf(call) ?? (hidden && packReasoning(hidden, seal));
   return {

@@ -1,15 +1,16 @@
-import type {
-  ChatChunk,
-  ChatDelta,
-  ChunkChoice,
-  DialectContext,
-  DialectStream,
-  FinishReason,
-  JsonObject,
-  NativeFinish,
-  ReasoningDetail,
-  ToolCall,
-  ToolCallDelta,
+import {
+  type ChatChunk,
+  type ChatDelta,
+  type ChunkChoice,
+  type DialectContext,
+  type DialectStream,
+  type FinishReason,
+  type JsonObject,
+  type NativeFinish,
+  type ReasoningDetail,
+  type ToolCall,
+  type ToolCallDelta,
+  writeJson,
 } from '../../../contract/index.ts';
 import { geminiError } from './errors.ts';
 import { writeGrounding } from './grounding.ts';
@@ -239,7 +240,7 @@ function sseFrames(): Frames {
   return {
     contentType: 'text/event-stream; charset=utf-8',
     keepAlive: SSE_KEEP_ALIVE,
-    frame: (value) => `data: ${JSON.stringify(value)}\n\n`,
+    frame: (value) => `data: ${writeJson(value)}\n\n`,
     end: () => '',
   };
 }
@@ -255,7 +256,7 @@ function arrayFrames(): Frames {
     frame(value) {
       const lead = isOpen ? ',\n' : '[';
       isOpen = true;
-      return lead + JSON.stringify(value);
+      return lead + writeJson(value);
     },
     end: () => (isOpen ? ']\n' : '[]\n'),
   };

@@ -44,7 +44,7 @@ export { readCost } from './operations.ts';
 export type { ProviderConfig } from './provider-config.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
 export { minimalInstance } from './schema-instance.ts';
-export { failureOfStatus, readRetryAfter, retryHintOf } from './status-failure.ts';
+export { classOfStatus, failureOfStatus, readRetryAfter, retryHintOf } from './status-failure.ts';
 export {
   ANSWER_TOOL,
   type AnswerFormat,

@@ -24,6 +24,7 @@ import {
 } from '../../../contract/index.ts';
 import { invalid } from './content.ts';
 import { tellDropped } from './field-rules.ts';
+import { type DropInner, dropInnerOf } from './inner-fields.ts';
 import { TOOL_NAME } from './tools.ts';
 import { ANY_ORDER, type Ordered, orderTurns, type TurnOrder } from './turn-order.ts';
 
@@ -41,6 +42,11 @@ export interface Leniency {
   readonly systemApart?: boolean;
   /** Returns true if a model continues a final assistant turn; default: false. */
   readonly continues?: (model: string) => boolean;
+  /**
+   * Names below the top level that the vendor has in addition to OpenAI's, such as `tools.eager_input_streaming` or
+   * `messages.content.uuid`. Other unknown ones are dropped and reported. Default: all pass.
+   */
+  readonly innerFields?: readonly string[];
 }
 
 /**
@@ -53,7 +59,8 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   const forms = new WeakMap<ChatRequest, CallerForm>();
   const callerForm = (request: ChatRequest): CallerForm | undefined =>
     mayNeedForm(request) ? (forms.get(request) ?? readForm(request, leniency)) : undefined;
-  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false } = leniency;
+  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false, innerFields } = leniency;
+  const dropInner = innerFields && dropInnerOf(innerFields);
   const order = (request: ChatRequest, { model }: CodecCall, apart: boolean): Ordered =>
     orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
   return {
@@ -65,11 +72,10 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
       if (call.request === input && (form.names || form.legacy))
         forms.set(input, { names: form.names, legacy: form.legacy });
       const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
-      const sent = writeOrdered(codec, ordered, call);
+      const sent = writeOrdered(codec, ordered, call, dropInner);
       // Set for the old form, not by the caller.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
-      if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
-      return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+      return !isOurs ? sent : 'then' in sent ? sent.then(withoutParallel) : withoutParallel(sent);
     },
     response(body, call) {
       const response = codec.response(body, call);
@@ -95,16 +101,34 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   };
 }
 
-function writeOrdered(codec: ChatCodec, { request, dropped, atOrigin }: Ordered, call: CodecCall): HttpRequest {
-  let sent: HttpRequest;
-  try {
-    sent = codec.request(request, call);
-  } catch (thrown) {
+function withoutParallel(sent: HttpRequest): HttpRequest {
+  if (!sent.dropped?.includes('parallel_tool_calls')) return sent;
+  return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+}
+
+function writeOrdered(
+  codec: ChatCodec,
+  { request, dropped, atOrigin }: Ordered,
+  call: CodecCall,
+  dropInner: DropInner | undefined,
+): HttpRequest | Promise<HttpRequest> {
+  const refuse = (thrown: unknown): never => {
     throw atOrigin(thrown);
+  };
+  const left = [...dropped];
+  let sent: HttpRequest | Promise<HttpRequest>;
+  try {
+    sent = codec.request(dropInner?.(request, left) ?? request, call);
+  } catch (thrown) {
+    return refuse(thrown);
   }
-  if (dropped.length === 0) return sent;
+  return 'then' in sent ? sent.then((written) => withDropped(written, left), refuse) : withDropped(sent, left);
+}
+
+function withDropped(sent: HttpRequest, left: readonly string[]): HttpRequest {
+  if (left.length === 0) return sent;
   const all = [...(sent.dropped ?? [])];
-  for (const name of dropped) tellDropped(all, name);
+  for (const name of left) tellDropped(all, name);
   return { ...sent, dropped: all };
 }
 

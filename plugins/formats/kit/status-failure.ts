@@ -1,17 +1,36 @@
 import { type FailureClass, isObject, type ResponseHeaders, type UpstreamFailure } from '../../../contract/index.ts';
 
+/** Classes by status, for every vendor whose own codes say nothing. Other 4xx concern the request, all others the vendor. */
 const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
   401: 'authentication',
   402: 'billing',
-  403: 'authentication',
-  404: 'model_not_found',
+  403: 'permission',
+  404: 'not_found',
+  405: 'upstream_error',
   408: 'timeout',
+  409: 'upstream_error',
+  410: 'not_found',
+  413: 'request_over_limit',
+  424: 'upstream_error',
   425: 'overloaded',
   429: 'rate_limit',
+  451: 'permission',
+  498: 'rate_limit',
   503: 'overloaded',
   504: 'timeout',
   529: 'overloaded',
 });
+
+/** Words for a model in the message of a 404. Vendors also respond with 404 for paths, files and earlier responses. */
+const ABOUT_MODEL = /\b(?:model|deployment|engine|endpoint)s?\b/i;
+
+/** Class of an error status. `message`: the vendor's, which shows if a 404 is about the model. */
+export function classOfStatus(status: number, message = ''): FailureClass {
+  const known = CLASS_BY_STATUS[status];
+  if (known === 'not_found' && ABOUT_MODEL.test(message)) return 'model_not_found';
+  // Redirects are never followed: a redirect is the vendor's error, not the request's.
+  return known ?? (status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error');
+}
 
 /** Failure for an error status. `better` comes from the vendor's own error codes and takes precedence. */
 export function failureOfStatus(
@@ -20,9 +39,7 @@ export function failureOfStatus(
   headers: ResponseHeaders,
   better: Partial<UpstreamFailure> = {},
 ): UpstreamFailure {
-  // Redirects are never followed: a redirect is the vendor's error, not the request's.
-  const fallback = status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error';
-  const { class: failureClass = CLASS_BY_STATUS[status] ?? fallback } = better;
+  const { class: failureClass = classOfStatus(status, message) } = better;
   return { class: failureClass, message, ...retryHintOf(failureClass, headers), ...better };
 }
 

@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart, JsonObject, TextPart } from '../../../contract/index.ts';
-import { isObject, parseJson } from '../../../contract/index.ts';
+import { isObject, parseExact, writeJson } from '../../../contract/index.ts';
 import { invalid, type Located, readParts, textOf } from './content.ts';
 
 /** Validated tool call of the history. */
@@ -67,7 +67,7 @@ export function readConversation(messages: readonly ChatMessage[]): Conversation
 /** Arguments of a call as an object. Any other value is kept under `arguments`, so that nothing is lost. */
 export function parseArguments(text: string): JsonObject {
   if (text.trim() === '') return {};
-  const value = parseJson(text);
+  const value = parseExact(text);
   return isObject(value) ? value : { arguments: value ?? text };
 }
 
@@ -101,7 +101,7 @@ function readCalls(message: ChatMessage, at: string): readonly CalledTool[] {
 
 function argumentText(value: unknown): string {
   if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
+  return value === undefined || value === null ? '' : writeJson(value);
 }
 
 function countResults(messages: readonly ChatMessage[], from: number): number {

@@ -5,12 +5,13 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../contract/index.ts';
-import { retryHintOf } from '../kit/index.ts';
+import { classOfStatus, retryHintOf } from '../kit/index.ts';
 import type { ErrorRules, VendorError } from './types.ts';
 
 /** Classes by code or type. `invalid_request_error` and the like are missing: some vendors use them for every error. */
 const CODES: Readonly<Record<string, FailureClass>> = Object.freeze({
   invalid_api_key: 'authentication',
+  unauthorized: 'authentication',
   authentication: 'authentication',
   authentication_error: 'authentication',
   insufficient_quota: 'billing',
@@ -28,7 +29,7 @@ const CODES: Readonly<Record<string, FailureClass>> = Object.freeze({
   context_length_exceeded: 'context_length',
   max_tokens_exceeded: 'context_length',
   token_limit_exceeded: 'context_length',
-  request_too_large: 'context_length',
+  request_too_large: 'request_over_limit',
   exceed_context_size_error: 'context_length',
   invalid_prompt: 'invalid_request',
   data_residency_mismatch: 'invalid_request',
@@ -60,21 +61,6 @@ const CODES: Readonly<Record<string, FailureClass>> = Object.freeze({
   server_error: 'upstream_error',
   provider_unavailable: 'upstream_error',
   timeout: 'timeout',
-});
-
-const STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
-  400: 'invalid_request',
-  401: 'authentication',
-  402: 'billing',
-  403: 'authentication',
-  404: 'model_not_found',
-  413: 'invalid_request',
-  422: 'invalid_request',
-  429: 'rate_limit',
-  498: 'rate_limit',
-  503: 'overloaded',
-  504: 'timeout',
-  529: 'overloaded',
 });
 
 /** Classes are read from text only here: no vendor but OpenAI has a code for a prompt that is too long. */
@@ -137,16 +123,17 @@ function classOf(error: VendorError, status: number, headers: ResponseHeaders, r
   if (status === 403 && isModerated(error)) return 'content_filter';
   const aboutRequest = ABOUT_REQUEST.find((rule) => rule.status.includes(status) && rule.text.test(error.message));
   if (aboutRequest) return aboutRequest.is;
+  const byStatus = classOfStatus(status, error.message);
   for (const table of [rules.codes ?? {}, CODES]) {
     const code = error.codes.find((name) => Object.hasOwn(table, name));
     const found = code === undefined ? undefined : table[code];
     // A status of overload is more exact than "server_error".
-    if (found && !(code === 'server_error' && STATUS[status] === 'overloaded')) return found;
+    if (found && !(code === 'server_error' && byStatus === 'overloaded')) return found;
   }
   if (CONTEXT_STATUS.has(status) && CONTEXT_LENGTH.some((pattern) => pattern.test(error.message))) {
     return 'context_length';
   }
-  return STATUS[status] ?? 'upstream_error';
+  return byStatus;
 }
 
 /** Reads every error shape of this wire: `{error: {…}}`, `{error: "…"}`, unwrapped, FastAPI's `detail`, plain text. */

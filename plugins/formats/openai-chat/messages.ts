@@ -32,6 +32,12 @@ interface MessageRules extends Pick<Differences, 'detailFormats'> {
 const MESSAGE_FIELDS: readonly string[] =
   'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' ');
 
+/** Message fields of other formats, or of responses that clients send back. They have their own rules. */
+const FORMAT_FIELDS: ReadonlySet<string> = new Set(
+  `annotations cache_control dialect_fields is_error opaque order reasoning reasoning_content reasoning_details
+  thinking_blocks`.split(/\s+/),
+);
+
 /** Additional fields for the writer of the Responses API. */
 const RESPONSES_FIELDS: readonly string[] = ['reasoning_details', 'order', 'dialect_fields'];
 
@@ -126,7 +132,11 @@ function mapMessage(
   };
   const sentRole = role === 'system' || role === 'developer' ? roles[role] : undefined;
   if (sentRole !== undefined && sentRole !== role) change('role', sentRole);
-  for (const field in message) if (!rules.kept.has(field)) change(field, undefined);
+  for (const field in message) {
+    if (rules.kept.has(field)) continue;
+    change(field, undefined);
+    if (!FORMAT_FIELDS.has(field)) left.add(`messages.${field}`);
+  }
   if (Array.isArray(content)) {
     const mapped = mapContent(content, index, rules, left);
     if (mapped !== content) change('content', mapped === '' && calls ? null : mapped);

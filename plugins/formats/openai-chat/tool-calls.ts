@@ -6,6 +6,7 @@ import {
   readString,
   type ToolCall,
   type ToolCallDelta,
+  writeJson,
 } from '../../../contract/index.ts';
 import { toolCallId } from '../kit/index.ts';
 import { shortId } from './messages.ts';
@@ -181,7 +182,7 @@ function firstDelta(
 /** Arguments in OpenAI's form: JSON in a string, also if the vendor sends the object itself. */
 function argumentsText(value: unknown): string {
   if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
+  return value === undefined || value === null ? '' : writeJson(value);
 }
 
 function newCallId(seed: string, position: number): string {

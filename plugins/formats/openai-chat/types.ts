@@ -141,7 +141,10 @@ export interface Differences extends UsageRules {
   readonly fields?: CompatibleRules;
   /** Rule for fields that OpenAI lacks; default: `dropped`, since their effect at the vendor is unknown. */
   readonly unknown?: 'passed' | 'dropped';
-  /** Vendor's own fields, which pass even if unknown ones are dropped, and routing names that are its own. */
+  /**
+   * Vendor's own fields, which pass even if unknown ones are dropped, and routing names that are its own. Those below the top
+   * level have a path, such as `messages.content.uuid`.
+   */
   readonly extras?: readonly string[];
   /** Effects of its fields at the vendor; tools that it runs are already known. */
   readonly effects?: ProviderEffects;

@@ -9,6 +9,7 @@ import {
   readObject,
   readString,
   type ToolCall,
+  writeJson,
 } from '../../../contract/index.ts';
 import { COMPACT_PROMPT, endsInTrigger, summaryOf } from './compaction.ts';
 import { readReasoning } from './reasoning.ts';
@@ -209,7 +210,7 @@ function addCall(reader: Reader, item: Item, at: string): void {
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
+  return value === undefined || value === null ? '' : writeJson(value);
 }
 
 function addResult(reader: Reader, item: Item, at: string): void {

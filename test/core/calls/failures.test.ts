@@ -17,6 +17,8 @@ const CANARIES = [
   'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln',
   'org-Zx81kQpLmN',
   'proj_9aZ81kQpLmN',
+  'arn:aws:iam::123456789012:user/bob',
+  'projects/acme-7',
   'ops@corp.example',
   'https://user:pw@api.vendor.com/v1/chat?key=1',
   'redis://10.0.0.7:6379',

@@ -24,7 +24,7 @@ testSpeech({
     },
     { status: 401, body: { err_code: 'INVALID_AUTH', err_msg: 'Invalid credentials.' }, class: 'authentication' },
     { status: 402, body: { err_code: 'ASR_PAYMENT_REQUIRED', err_msg: 'no credit' }, class: 'billing' },
-    { status: 413, body: { err_code: 'X', err_msg: 'too long' }, class: 'invalid_request', param: 'text' },
+    { status: 413, body: { err_code: 'X', err_msg: 'too long' }, class: 'request_over_limit', param: 'text' },
     { status: 429, body: { err_code: 'TOO_MANY_REQUESTS', err_msg: 'slow down' }, class: 'rate_limit' },
   ],
   voices: {

@@ -58,7 +58,7 @@ testSpeech({
       body: { detail: [{ loc: ['body', 'text'], msg: 'field required', type: 'missing' }] },
       class: 'invalid_request',
     },
-    { status: 403, body: { detail: 'plain words' }, class: 'authentication' },
+    { status: 403, body: { detail: 'plain words' }, class: 'permission' },
   ],
   voices: {
     body: {
