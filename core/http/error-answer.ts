@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { ErrorObject } from 'ajv';
 import type Koa from 'koa';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../../contract/errors.ts';
+import { isObject } from '../../contract/json.ts';
 import type { Log } from '../../contract/plugin.ts';
 import { createId } from '../calls/ids.ts';
 import { ownerOf } from '../plugins/attribution.ts';
@@ -220,7 +221,23 @@ export function requestError(error: ErrorObject, value: unknown, where: string |
   const extra = extraName(error);
   const param = extra === undefined ? base : joinName(base, extra);
   const subject = `${where ? `${where} ` : ''}"${param || 'body'}"`;
-  return new GatewayError('invalid_request', `${subject} ${reason(error)}.`, param ? { param } : {});
+  const advice = where === undefined && error.keyword === 'required' ? adviseOnBody(param, value) : '';
+  return new GatewayError('invalid_request', `${subject} ${reason(error)}.${advice}`, param ? { param } : {});
+}
+
+/** Bodies of other formats: the missing field, the field that they have instead, the path of their format. */
+const OTHER_FORMATS: readonly (readonly [missing: string, has: string, path: string])[] = Object.freeze([
+  ['messages', 'input', '/v1/responses'],
+  ['messages', 'contents', '/v1beta/models/{model}:generateContent'],
+  ['messages', 'prompt', '/v1/completions'],
+  ['input', 'messages', '/v1/chat/completions'],
+  ['prompt', 'messages', '/v1/chat/completions'],
+]);
+
+/** Returns where to send a body that has the fields of another format; otherwise nothing. */
+function adviseOnBody(missing: string, body: unknown): string {
+  const found = isObject(body) && OTHER_FORMATS.find(([field, has]) => field === missing && has in body);
+  return found ? ` Send a body with "${found[1]}" to ${found[2]}.` : '';
 }
 
 /** Converts `/messages/0/role` to `messages[0].role`. */

@@ -55,6 +55,20 @@ describe('G28: a known path that is not served', () => {
       expect(message).to.include(names).and.not.include('Did you mean');
     });
 
+  it('names the path of the format where a served path gets the body of another format (G4)', async () => {
+    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'echo/echo', input: 'hi' }),
+    });
+    expect(response.status).to.equal(400);
+    const { error } = (await response.json()) as {
+      readonly error: { readonly message: string; readonly param: string };
+    };
+    expect(error.param).to.equal('messages');
+    expect(error.message).to.include('/v1/responses');
+  });
+
   it('is not advice for a path that is served or unknown', async () => {
     expect(await messageOf('POST', '/chat/completions')).to.include('Did you mean');
     expect(await messageOf('POST', '/v1/nothing')).to.match(/^Unknown request URL: POST \/v1\/nothing$/);

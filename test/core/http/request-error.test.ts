@@ -36,6 +36,18 @@ describe('the error of a request', () => {
       '"m[0].role" is required.',
     ],
   ];
+  it('names the path of a body in another format (G4)', () => {
+    const chat = object({}, { required: ['messages'] });
+    expect(errorOf(chat, { model: 'm', input: 'hi' })).to.include({
+      param: 'messages',
+      message: '"messages" is required. Send a body with "input" to /v1/responses.',
+    });
+    const responses = object({}, { required: ['input'] });
+    expect(errorOf(responses, { messages: [] }).message).to.include('/v1/chat/completions');
+    expect(errorOf(responses, {}).message).to.equal('"input" is required.');
+    expect(errorOf(chat, { input: 'hi' }, 'query').message).to.equal('query "messages" is required.');
+  });
+
   for (const [schema, value, param, message] of ROWS)
     it(`is ${message}`, () => {
       const error = errorOf(schema, value);
