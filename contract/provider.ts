@@ -231,6 +231,15 @@ export interface TransportResponse {
 /** Replaces the network. Aborting the signal ends the work at once. */
 export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<TransportResponse>;
 
+/**
+ * Client library of a vendor, in place of a codec's own request: it makes the HTTP requests. `request` is the codec's, for the library
+ * alone. Each request of the library goes out by `send`, with the endpoint's key, `send` hooks, timeouts and recording.
+ */
+export type ClientLibrary = (request: HttpRequest, signal: AbortSignal, send: ClientSend) => Promise<TransportResponse>;
+
+/** Sends one HTTP request of a {@link ClientLibrary} to an origin, such as `https://api.example.com`. */
+export type ClientSend = (origin: string, request: HttpRequest) => Promise<TransportResponse>;
+
 export interface Credential {
   /** Lower case, such as `authorization`. */
   readonly header: string;
@@ -242,6 +251,8 @@ export interface Credential {
   readonly required: boolean;
   /** Environment variable that usually contains it, for messages. */
   readonly env?: string;
+  /** Text in headers of a {@link ClientLibrary} that the value replaces. `header` is then not added. */
+  readonly placeholder?: string;
   /**
    * Returns the headers of one request, for credentials that sign or expire. Replaces `value`, which is then undefined, with
    * `required` false. Returns a promise if it must fetch something first. A rejection, preferably a {@link StreamFailure}, fails
@@ -313,6 +324,10 @@ export interface Endpoint {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;
   readonly transport?: Transport;
+  /** Makes the requests of this endpoint over the network. The base URL is then unused. */
+  readonly client?: ClientLibrary;
+  /** Name of a client library that may use connections of its own, for operators. */
+  readonly ownConnections?: string;
   /** Set by core; undefined for a direct connection. */
   readonly proxyRoute?: ProxyRoute;
   /** Classifies a response with an error status. `body` is parsed JSON if valid (arrays unwrapped), else text. */

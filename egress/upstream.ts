@@ -405,7 +405,7 @@ const known = new WeakMap<Endpoint, ReturnType<typeof knowEndpoint>>();
  * TypeError for a request that can't be sent.
  */
 function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedRequest {
-  const { address, headers, credential, ofJson, place } = known.get(endpoint) ?? knowEndpoint(endpoint);
+  const { address, headers, credential, ofJson, place, fill } = known.get(endpoint) ?? knowEndpoint(endpoint);
   const { body: given = null } = request;
   // As bytes, which are outside V8's heap: a text would stay in it until the response arrives.
   const body = given === null || given instanceof Uint8Array ? given : Buffer.from(writeJson(given));
@@ -418,7 +418,7 @@ function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedReque
     path: joinPath(address, request.path),
     headers:
       request.headers || body === null
-        ? { ...type, ...headers, ...readHeaders(request.headers), ...credential }
+        ? fill({ ...type, ...headers, ...readHeaders(request.headers), ...credential })
         : ofJson,
     body,
   };
@@ -453,9 +453,20 @@ function knowEndpoint(endpoint: Endpoint) {
   // All headers of a JSON request without headers of its own, which is nearly every request.
   const ofJson = { ...JSON_TYPE, ...headers, ...credential };
   const place = endpoint.proxyRoute === undefined ? address.origin : `${address.origin} ${endpoint.proxyRoute.id}`;
-  const found = { address, headers, credential, ofJson, place };
+  const found = { address, headers, credential, ofJson, place, fill: fillerOf(endpoint.credential) };
   known.set(endpoint, found);
   return found;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+const same = (headers: Headers): Headers => headers;
+
+/** Puts the key in place of its placeholder. */
+function fillerOf({ placeholder, value }: Partial<Credential> = {}): (headers: Headers) => Headers {
+  if (placeholder === undefined || value === undefined) return same;
+  return (headers) =>
+    Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, text.replaceAll(placeholder, value)]));
 }
 
 function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -475,7 +486,7 @@ function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<str
  */
 export function bindCredential(endpoint: Endpoint, to: Address): readonly [name: string, value: string] | undefined {
   const credential: Credential | undefined = endpoint.credential;
-  if (credential?.value === undefined) return undefined;
+  if (credential?.value === undefined || credential.placeholder !== undefined) return undefined;
   if (to.host !== parseBaseUrl(endpoint.baseUrl).host && !endpoint.hosts?.includes(to.host)) {
     throw new TypeError('a provider key may only be sent to the hosts its provider declares');
   }

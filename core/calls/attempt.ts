@@ -6,12 +6,14 @@ import type { AttemptReport } from '../../contract/hooks.ts';
 import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../../contract/json.ts';
 import type { SentBy } from '../../contract/operation.ts';
 import {
+  type ClientLibrary,
   type CodecCall,
   type Endpoint,
   type FailureClass,
   type HttpRequest,
   isStreamFailure,
   StreamFailure,
+  type Transport,
   type UpstreamFailure,
   type UpstreamPhase,
 } from '../../contract/provider.ts';
@@ -58,10 +60,11 @@ export async function sendAttempt(
     else for (const { values } of effects[field] ?? []) mayAct ||= values?.test(target.model) !== false;
   const needs = mayAct ? effectsOf(effects, target, request) : [];
   if (needs.length > 0) await assertEffects(deps, call, needs, [target]);
-  const changed = call.hooks.send?.(call, request, target) ?? request;
+  const client = endpoint.client && startClient(deps, call, target, endpoint, endpoint.client);
+  const changed = client ? request : (call.hooks.send?.(call, request, target) ?? request);
   const written = changed instanceof Promise ? await changed : changed;
   const { record, trace, elapsedMs: startedMs } = call;
-  const outgoing = trace.parentId === undefined ? written : withTrace(written, trace);
+  const outgoing = trace.parentId === undefined || client ? written : withTrace(written, trace);
   record.target = target;
   record.attemptedMs = startedMs;
   const attempt: (typeof record.attempts)[number] = record.key
@@ -71,6 +74,7 @@ export async function sendAttempt(
   try {
     const options = {
       ...by,
+      ...(client && { transport: client.transport }),
       signal: record.attemptSignal ?? call.signal,
       heldUntil: call.ended,
       deadlines: record.timeouts,
@@ -91,7 +95,8 @@ export async function sendAttempt(
     const failure = await classify(endpoint, response);
     if (isOwn) refuseOwnToken(target, response.status, failure);
     throw new StreamFailure(failure);
-  } catch (error) {
+  } catch (thrown) {
+    const error = client?.failure() ?? thrown;
     // Requests that may have reached their vendor are recorded even without a response.
     if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
     throw error;
@@ -100,6 +105,62 @@ export async function sendAttempt(
     attempt.ms = Math.round(ms);
     record.upstreamMs += ms;
   }
+}
+
+/** Attempt by the client library of a vendor. */
+interface ClientAttempt {
+  readonly transport: Transport;
+  /** Failure of a connection that ended the attempt; the library may have wrapped it. */
+  failure(): unknown;
+}
+
+/** Runs a client library as the transport of an attempt. Its requests go out like those of codecs. */
+function startClient(
+  deps: CallDeps,
+  call: Call,
+  target: Target,
+  endpoint: Endpoint,
+  client: ClientLibrary,
+): ClientAttempt {
+  let broken: unknown;
+  let isOver = false;
+  return {
+    async transport(request, signal) {
+      const response = await client(request, signal, async (origin, sent) => {
+        try {
+          const written = (await call.hooks.send?.(call, sent, target)) ?? sent;
+          const outgoing = call.trace.parentId === undefined ? written : withTrace(written, call.trace);
+          return await deps.upstream.send(networkOf(endpoint, origin), outgoing, {
+            signal,
+            deadlines: call.record.timeouts,
+          });
+        } catch (error) {
+          // Otherwise the attempt itself has ended, with the reason.
+          if (!signal.aborted) broken ??= error;
+          throw error;
+        }
+      });
+      isOver = true;
+      return response;
+    },
+    failure: () => (isOver ? undefined : broken),
+  };
+}
+
+const networks = new WeakMap<Endpoint, Map<string, Endpoint>>();
+
+/** Maximum number of origins that are remembered for an endpoint. */
+const MAX_ORIGINS = 16;
+
+/** The endpoint of a client library at one origin, as the network needs it. */
+function networkOf(endpoint: Endpoint, origin: string): Endpoint {
+  const known = networks.get(endpoint) ?? new Map<string, Endpoint>();
+  networks.set(endpoint, known);
+  const found = known.get(origin);
+  if (found) return found;
+  const made: Endpoint = Object.create(endpoint, { baseUrl: { value: origin }, client: { value: undefined } });
+  if (known.size < MAX_ORIGINS) known.set(origin, made);
+  return made;
 }
 
 /**

@@ -466,6 +466,14 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
   };
 }
 
+/** Hosts of libraries with connections of their own, which the gateway does not know. */
+function ownConnections(registry: Registry, isOwn: (entry: Attributed<unknown>) => boolean): readonly string[] {
+  const found = [...registry.offers.values()]
+    .filter(isOwn)
+    .flatMap(({ value: { offer } }) => offer.ownConnections ?? []);
+  return [...new Set(found)].map((name) => `any (own connections of ${name})`);
+}
+
 /** Describes all instances of a configuration and their registrations: the store's first, skipped ones last. */
 export function describePlugins(
   { raw, config, builtins, plugins, omitted = [] }: LoadedConfig,
@@ -481,7 +489,7 @@ export function describePlugins(
       name,
       plugin,
       kind,
-      hosts: plugins[at]?.hosts ?? [],
+      hosts: [...(plugins[at]?.hosts ?? []), ...ownConnections(registry, isOwn)],
       permissions: plugins[at]?.permissions ?? [],
       ...(problem !== undefined && { problem }),
       environment: listVariables(raw.value, pointer),

@@ -140,7 +140,8 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       const chosen = { ...spec, ...summaryOf(own), turnOrder, ...configure?.(own) };
       const configured = withStoring(chosen, own['store'] === true);
       const credential = configured.liveCredential?.(api);
-      const provider = { ...createProvider(configured, own), ...(credential && { credential }) };
+      const made = { ...createProvider(configured, own), ...(credential && { credential }) };
+      const provider = configured.outfit?.(made) ?? made;
       api.provider(provider);
       const codec = configured.wire?.embeddings ?? createEmbedCodec(configured);
       if (codec) api.offer('embeddings', { ...provider, codec });

@@ -22,6 +22,10 @@ const CONFIG: Readonly<Record<string, object>> = {
   'agent medical': { model: 'echo/echo' },
   'agent rag': { folder: path.join(PACKAGE_ROOT, 'docs/decisions') },
   'agent team': { model: 'echo/echo' },
+  'provider ai-sdk': {
+    package: path.join(PACKAGE_ROOT, 'node_modules/@ai-sdk/openai-compatible'),
+    options: { name: 'acme' },
+  },
   'provider azure': { resource: 'acme' },
   'provider bedrock': { region: 'us-east-1' },
   'provider vertex': { project: 'acme-1', location: 'europe-west4' },

@@ -90,6 +90,7 @@ export function registerProvider(
   const offers = new Map<string, Offer>();
   const api = {
     instance: plugin.name,
+    settings: { baseDir: process.cwd() } as ApiOfKind['provider']['settings'],
     provider: (provider: Provider) => void registered.push(provider),
     offer: (operation: string, offer: Offer) => void offers.set(operation, offer),
   } as Partial<ApiOfKind['provider']>;

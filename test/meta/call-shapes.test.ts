@@ -22,6 +22,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'a token of the caller, a key of several, sealed reasoning, a hook that prepares': [
     ...['OwnToken', 'KeyInUse', 'Opened', 'Requested', 'Texts'],
   ],
+  'a client library of a vendor': ['ClientAttempt'],
   'a parameter, or a row of a table': ['Respond', 'SendTo', 'ReportedUsage', 'OutputField', 'Mutable'],
 };
 

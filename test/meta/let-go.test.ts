@@ -60,6 +60,7 @@ const WITH_DELETIONS: Readonly<Record<string, string>> = {
   'plugins/formats/bedrock/read-response.ts this.#blocks': 'blocks of one stream',
   'plugins/formats/google/read-contents.ts open': 'tool calls of one request',
   'plugins/formats/native-change.ts names': 'fields of one request',
+  'plugins/providers/ai-sdk/read-result.ts blocks': 'thoughts of one response',
   'plugins/formats/openai-chat/request.ts known': 'only when there are too many models',
   'plugins/policies/accounts/budgets/budget-table.ts known': 'only when there are too many accounts',
   'plugins/policies/accounts/budgets/openings.ts opened': 'while the store is away',

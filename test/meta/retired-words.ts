@@ -182,6 +182,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'plugins/providers/groq.ts',
       'plugins/providers/moonshot.ts',
       'plugins/providers/cohere/index.ts',
+      'plugins/providers/ai-sdk/',
       'plugins/providers/perplexity.ts',
       'plugins/providers/zai.ts',
       'plugins/dialects/ollama/read.ts',

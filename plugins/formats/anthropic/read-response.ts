@@ -49,7 +49,7 @@ export function anthropicResponse(body: unknown, call: CodecCall, isNative = fal
   const model = readString(message['model']) ?? call.model;
   const isRefused = reason === 'refusal' && message['content'].length === 0;
   const usage = anthropicUsage(message['usage'], model, isRefused);
-  const refusal = refusalText(reason, message['stop_details']);
+  const refusal = refusalText(reason, message['stop_details'], content.content !== '');
   const isSilent = content.content === '' && (content.tool_calls !== undefined || refusal !== null);
   return {
     id: readString(message['id']) ?? call.id,
@@ -75,10 +75,10 @@ function endOf(finish: FinishReason, reason: string, { stop_sequence: sequence }
   return { finish_reason: finish, finish: { native: reason, ...(stop !== undefined && { stop_sequence: stop }) } };
 }
 
-/** Vendor's explanation of a refusal; null without one. */
-function refusalText(reason: string, details: unknown): string | null {
+/** Vendor's explanation of a refusal. Without one, a sentence in its place, unless the model said something itself. */
+function refusalText(reason: string, details: unknown, hasText: boolean): string | null {
   if (reason !== 'refusal') return null;
-  return readString(readObject(details)['explanation']) ?? 'The model refused to answer.';
+  return readString(readObject(details)['explanation']) ?? (hasText ? null : 'The model refused to answer.');
 }
 
 /** Context edits reported by the vendor. */
@@ -183,6 +183,11 @@ class BlockReader {
   get called(): readonly string[] {
     const calls = [...this.#blocks.values()].filter(({ tool }) => tool !== undefined);
     return calls.map(({ isClosed, written }) => (isClosed ? written : ''));
+  }
+
+  /** True if the model said anything. */
+  get hasText(): boolean {
+    return this.#textLength > 0;
   }
 
   /** True if a tool of the caller was called. */
@@ -415,7 +420,7 @@ class EventReader implements StreamDecoder {
       : unmappedEnd(reason, this.#isNative || this.#blocks.hasContent, this.#blocks.called);
     this.#finish = end.finish_reason;
     this.#isRefused = reason === 'refusal' && !this.#blocks.hasBegun;
-    const refusal = refusalText(reason, delta['stop_details']);
+    const refusal = refusalText(reason, delta['stop_details'], this.#blocks.hasText);
     const chunk = deltaChunk(this.#head, {}, { finish: end.finish_reason });
     const last = { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, ...end })) };
     return [...this.#emit(refusal === null ? [] : [{ refusal }]), { ...last, ...contextOf(event) }];

@@ -12,6 +12,7 @@ import type {
   ModelInfo,
   Offer,
   PluginApi,
+  Provider,
   ProviderEffects,
   ResponseHeaders,
   Schema,
@@ -263,6 +264,8 @@ export interface Differences extends UsageRules {
   readonly liveCredential?: (api: PluginApi) => Credential;
   /** Replaces the network. */
   readonly transport?: Transport;
+  /** Last change of the provider before it is registered; its operations share the result. */
+  readonly outfit?: (offer: Provider) => Provider;
 }
 
 /** Definition of a vendor as data, for `openaiCompatible`. */

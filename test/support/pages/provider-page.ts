@@ -25,6 +25,15 @@ const VERBS = {
 /** Arrival of each field, by name; fields without a sample are missing. */
 export type Arrivals = Readonly<Record<string, Arrival | undefined>>;
 
+/** Marks of the part of a page that a person writes. */
+const GUIDE = /<!-- guide -->[\s\S]*?<!-- \/guide -->\n\n/;
+
+/** Puts the guide of the page so far, if it has one, into the new page. */
+export function keepGuide(before: string, page: string): string {
+  const [guide] = GUIDE.exec(before) ?? [];
+  return guide === undefined ? page : page.replace('\n\n', () => `\n\n${guide}`);
+}
+
 /** Arrival of each field of the provider's table at its vendor, through a gateway. */
 export async function readArrivals(built: BuiltInProvider, runs: Pick<DialectRuns, 'arrivalOf'>): Promise<Arrivals> {
   const arrivals: Record<string, Arrival | undefined> = {};
@@ -49,9 +58,11 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, 
     `What was tested is in [the matrix](matrix.md).`,
     '',
     `- Base URL: \`${baseUrl}\``,
-    credential?.required === false
-      ? '- Key: none needed.'
-      : `- Key: \`apiKey\`${credential?.env ? `, usually from \`${credential.env}\`` : ''}, sent as \`${credential?.header}\`.`,
+    credential?.placeholder !== undefined
+      ? '- Key: `apiKey`, sent in the header that the package writes.'
+      : credential?.required === false
+        ? '- Key: none needed.'
+        : `- Key: \`apiKey\`${credential?.env ? `, usually from \`${credential.env}\`` : ''}, sent as \`${credential?.header}\`.`,
     `- Other operations: ${provider.operations.join(', ') || 'nothing'} ([operations](../plugins/operations.md)). Model list from the vendor: ${provider.listModels ? 'yes' : 'no'}.`,
     '',
     ...(options.length > 0 ? ['Options of its own:', '', ...options, ''] : []),

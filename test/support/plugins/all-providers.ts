@@ -1,4 +1,6 @@
 import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 import type { Plugin } from '../../../contract/index.ts';
 import { type SubjectProvider, setUpProvider } from '../../conformance/provider-subject.ts';
 
@@ -6,6 +8,10 @@ const FOLDER = new URL('../../../plugins/providers/', import.meta.url);
 
 /** Options that a provider needs for its set-up. */
 const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  'ai-sdk': {
+    package: path.join(PACKAGE_ROOT, 'node_modules/@ai-sdk/openai-compatible'),
+    options: { name: 'acme', supportsStructuredOutputs: true },
+  },
   azure: { resource: 'acme' },
   bedrock: { region: 'us-east-1' },
   vertex: { project: 'acme-1', location: 'europe-west4' },

@@ -1,0 +1,99 @@
+import {
+  type HttpRequest,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+  type TransportResponse,
+} from '../../../contract/index.ts';
+import type { AiModel, AiPackage } from './package.ts';
+import { createStreamWriter, namesOf, readResult } from './read-result.ts';
+import { describeError, eventResponse, jsonResponse } from './responses.ts';
+import { NotTaken, type SupportedUrls, writeOptions } from './write-options.ts';
+
+export interface CallContext {
+  readonly signal: AbortSignal;
+  /** The operator's options for the package, by the name that the package gives them. */
+  readonly providerOptions: JsonObject;
+}
+
+type Job = (own: AiPackage, body: JsonObject, context: CallContext) => Promise<TransportResponse>;
+
+/** Work of a package by the path of a request in OpenAI's form. */
+const JOBS: Readonly<Record<string, Job>> = Object.freeze({ '/chat/completions': chat });
+
+/** Calls the model that a request in OpenAI's form names. Rejects with the error of the package. */
+export async function callModel(
+  own: AiPackage,
+  { path, body }: HttpRequest,
+  context: CallContext,
+): Promise<TransportResponse> {
+  const job = JOBS[path];
+  if (!job) throw new NotTaken(`The AI SDK has no ${path}. Use another model.`);
+  return job(own, readObject(body), context);
+}
+
+/** Calls a method of a model. */
+function run(model: AiModel, method: string, options: JsonObject): PromiseLike<unknown> {
+  const called = model[method];
+  if (typeof called !== 'function') throw new NotTaken(`The model of the package has no ${method}. Use another model.`);
+  return called.call(model, options) as PromiseLike<unknown>;
+}
+
+async function chat(own: AiPackage, body: JsonObject, context: CallContext): Promise<TransportResponse> {
+  const model = own.model('chat', readString(body['model']) ?? '');
+  const urls = readObject(await (model['supportedUrls'] as PromiseLike<unknown> | undefined)) as SupportedUrls;
+  const { options, dropped } = writeOptions(body, model.specificationVersion, urls);
+  const { signal: abortSignal, providerOptions } = context;
+  const given = { ...options, abortSignal, ...(Object.keys(providerOptions).length > 0 && { providerOptions }) };
+  if (body['stream'] !== true) {
+    const result = readResult(readObject(await run(model, 'doGenerate', given)));
+    const all = [...dropped, ...(readArray(result['dropped']) as readonly string[])];
+    assertFormat(own.name, body, all);
+    return jsonResponse(200, { ...result, ...(all.length > 0 && { dropped: all }) });
+  }
+  const { stream } = readObject(await run(model, 'doStream', given));
+  if (!(stream instanceof ReadableStream)) throw new TypeError('doStream returned no stream');
+  return eventResponse(events(own.name, body, stream as ReadableStream<unknown>, dropped));
+}
+
+/** Refuses an answer whose format the package has ignored. */
+function assertFormat(name: string, body: JsonObject, dropped: readonly string[]): void {
+  const { type } = readObject(body['response_format']);
+  if (dropped.includes('response_format') && (type === 'json_schema' || type === 'json_object'))
+    throw new NotTaken(`The package "${name}" does not support \`response_format\` for this model. Use another model.`);
+}
+
+const line = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`;
+
+async function* events(
+  name: string,
+  body: JsonObject,
+  stream: ReadableStream<unknown>,
+  written: readonly string[],
+): AsyncGenerator<string> {
+  const writer = createStreamWriter();
+  if (written.length > 0) yield droppedEvent(written);
+  try {
+    for await (const value of stream) {
+      const part = isObject(value) ? value : {};
+      if (part['type'] === 'stream-start') {
+        const dropped = namesOf(part['warnings']);
+        assertFormat(name, body, dropped);
+        if (dropped.length > 0) yield droppedEvent(dropped);
+      } else if (part['type'] === 'error') throw part['error'];
+      else for (const chunk of writer.push(part)) yield line(chunk);
+    }
+  } catch (error) {
+    yield line({ error: describeError(error, name) });
+  }
+  yield 'data: [DONE]\n\n';
+}
+
+/** Event with the fields that a package ignored, which OpenAI's streams do not have. */
+export const DROPPED_EVENT = 'tollgate.dropped';
+
+function droppedEvent(dropped: readonly string[]): string {
+  return `event: ${DROPPED_EVENT}\ndata: ${JSON.stringify(dropped)}\n\n`;
+}
