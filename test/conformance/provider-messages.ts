@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChatMessage, isGatewayError } from '../../contract/index.ts';
+import { type ChatMessage, isGatewayError, readObject } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
@@ -102,8 +102,14 @@ const CONVERSATIONS: readonly {
   },
 ];
 
+/** Six cache marks, the longer ones behind shorter ones. */
+const MARKED: readonly ChatMessage[] = ['1h', '5m', '1h', '5m', '1h', '5m'].map((ttl, at) => ({
+  role: at === 0 ? 'system' : at % 2 === 1 ? 'user' : 'assistant',
+  content: [{ type: 'text', text: `Part ${at}.`, cache_control: { type: 'ephemeral', ttl } }],
+})) as never;
+
 /** Tests that the content of a conversation reaches the vendor, or is rejected with its place. */
-export function testMessages({ name, provider: { chat } }: ProviderSubject): void {
+export function testMessages({ name, provider: { chat, fields: table } }: ProviderSubject): void {
   const { describe, it } = findRunner();
   if (!chat) return;
   const request = (messages: readonly ChatMessage[]) => chat.request(deepFreeze({ model: CALL.model, messages }), CALL);
@@ -118,6 +124,18 @@ export function testMessages({ name, provider: { chat } }: ProviderSubject): voi
         for (const words of arrives) assert.ok(sent.includes(words), `${words} is missing`);
       });
     }
+
+    for (const model of [CALL.model, ...(table?.variants ?? []).map(({ example }) => example.model)])
+      it(`has at most four cache marks, and none of an hour after one of five minutes, for ${model}`, () => {
+        const { body } = chat.request(deepFreeze({ model, messages: MARKED }), { ...CALL, model });
+        const sent = ['tools', 'system', 'messages', 'contents', 'input'].map((place) =>
+          JSON.stringify(readObject(body)[place]),
+        );
+        const marks = sent.join().match(/"(?:cache_control|cachePoint)":\{[^}]*\}/g) ?? [];
+        assert.ok(marks.length <= 4, `${marks.length} marks are sent`);
+        const short = marks.findIndex((mark) => !mark.includes('"1h"'));
+        assert.ok(short < 0 || !marks.slice(short).some((mark) => mark.includes('"1h"')), marks.join(', '));
+      });
 
     for (const [whose, ids] of FOREIGN_IDS) {
       it(`gives tools’ calls and results the same short ids if they have ${whose}`, () => {
