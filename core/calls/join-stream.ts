@@ -130,8 +130,8 @@ function append(target: JsonObject, delta: object): void {
     if (value === null || value === undefined) target[name] ??= value;
     else if (typeof before === 'string' && typeof value === 'string' && !REPLACED.has(name))
       target[name] = before + value;
-    else if (Array.isArray(before) && Array.isArray(value))
-      target[name] = [...(before as unknown[]), ...(value as unknown[])];
-    else target[name] = value;
+    else if (Array.isArray(before) && Array.isArray(value)) for (const item of value as unknown[]) before.push(item);
+    // A list of its own, which later deltas extend.
+    else target[name] = Array.isArray(value) ? [...(value as unknown[])] : value;
   }
 }
