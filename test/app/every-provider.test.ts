@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import OpenAI, { type APIError } from 'openai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { loadProviders } from '../support/plugins/all-providers.ts';
+import { loadNetworkProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonStream } from '../support/vendors/amazon-frames.ts';
 import {
   chunk,
@@ -54,7 +54,7 @@ function stream(bytes: Uint8Array, isFramed: boolean): Script {
   };
 }
 
-const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
+const PROVIDERS = await loadNetworkProviders();
 
 describe('the official client against every provider', () => {
   let upstream: ScriptedUpstream;

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { ChatRequest } from '../../contract/index.ts';
 import { effectsOf } from '../../core/calls/gates.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { type BuiltInProvider, loadProviders } from '../support/plugins/all-providers.ts';
+import { type BuiltInProvider, loadNetworkProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonEvent, amazonStream } from '../support/vendors/amazon-frames.ts';
 import {
   chunk,
@@ -93,7 +93,7 @@ async function respond(wire: Wire): Promise<void> {
   return wire.send(LAST_CHUNK);
 }
 
-const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
+const PROVIDERS = await loadNetworkProviders();
 
 /**
  * Path of a chat at a vendor, which identifies the wire format. Undefined for a model without tools or with built-in

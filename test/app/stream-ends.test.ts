@@ -9,7 +9,7 @@ import type { CodecCall, StreamProgress } from '../../contract/index.ts';
 import { CLAUDE } from '../../plugins/formats/bedrock/claude.ts';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { loadProviders } from '../support/plugins/all-providers.ts';
+import { loadNetworkProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonStream } from '../support/vendors/amazon-frames.ts';
 import { delta, openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import { responsesEvents } from '../support/vendors/responses-wire.ts';
@@ -24,7 +24,7 @@ import {
 import { until } from '../support/wait.ts';
 
 const FIXTURES = new URL('../fixtures/', import.meta.url);
-const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
+const PROVIDERS = await loadNetworkProviders();
 const USER = [{ role: 'user', content: 'Hi' }];
 
 /** Client format: its streamed request, and the end of a complete stream. */

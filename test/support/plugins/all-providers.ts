@@ -44,3 +44,8 @@ export async function loadProviders(): Promise<readonly BuiltInProvider[]> {
     }),
   );
 }
+
+/** Providers whose codecs write the requests for the network. */
+export async function loadNetworkProviders(): Promise<readonly BuiltInProvider[]> {
+  return (await loadProviders()).filter(({ provider }) => !provider.transport && !provider.client);
+}

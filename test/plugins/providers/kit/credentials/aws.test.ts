@@ -222,7 +222,8 @@ describe('a vendor at AWS, without its own key', () => {
 
   it('E68: that refuses a request for its time gets it signed by its own clock, once', async () => {
     const ahead = new Date(Date.now() + 3_600_000);
-    const late = respondWith(403, { message: 'Signature expired' }, { date: ahead.toUTCString() });
+    const headers = { date: ahead.toUTCString(), 'x-amzn-errortype': 'InvalidSignatureException' };
+    const late = respondWith(403, { message: 'Signature expired' }, headers);
     vendor.script(late, respondWith(200, completion()), respondWith(200, completion()), late);
     await start({ accessKeyId: KEYS.accessKeyId, secretAccessKey: KEYS.secretAccessKey });
     expect([await chat(), await chat()]).to.deep.equal([200, 200]);
