@@ -170,7 +170,7 @@ export function anthropicFailure(status: number, body: unknown, headers: Respons
   const error = readObject(readObject(body)['error']);
   const text = readString(error['message']);
   const code = readString(readObject(error['details'])['error_code']) ?? '';
-  const failureClass = classify(status, readString(error['type']) ?? '', code, text ?? '');
+  const failureClass = classify(status, readString(error['type']) ?? '', code, text ?? '', headers);
   return {
     class: failureClass,
     message: text ?? `The provider returned status ${status}.`,
@@ -178,12 +178,12 @@ export function anthropicFailure(status: number, body: unknown, headers: Respons
   };
 }
 
-function classify(status: number, type: string, code: string, text: string): FailureClass {
+function classify(status: number, type: string, code: string, text: string, headers: ResponseHeaders): FailureClass {
   if (Object.hasOwn(CLASS_BY_CODE, code)) return CLASS_BY_CODE[code] ?? 'billing';
   const byType = Object.hasOwn(CLASS_BY_TYPE, type) ? CLASS_BY_TYPE[type] : undefined;
   if (byType === 'invalid_request') return CLASS_BY_TEXT.find(([words]) => words.test(text))?.[1] ?? byType;
   if (byType) return byType;
-  return classOfStatus(type === 'not_found_error' ? 404 : status, text);
+  return classOfStatus(type === 'not_found_error' ? 404 : status, text, headers);
 }
 
 /** OpenAI's names with the vendor's sources, in order of preference. */

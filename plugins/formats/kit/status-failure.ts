@@ -24,9 +24,13 @@ const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
 /** Words for a model in the message of a 404. Vendors also respond with 404 for paths, files and earlier responses. */
 const ABOUT_MODEL = /\b(?:model|deployment|engine|endpoint)s?\b/i;
 
+/** Errors of AWS about keys and signatures, which its header names on every wire: `InvalidSignatureException`, `ExpiredTokenException`. */
+const ABOUT_AWS_KEY = /signature|token|client|requestexpired|optinrequired/i;
+
 /** Class of an error status. `message`: the vendor's, which shows if a 404 is about the model. */
-export function classOfStatus(status: number, message = ''): FailureClass {
+export function classOfStatus(status: number, message = '', headers: ResponseHeaders = {}): FailureClass {
   const known = CLASS_BY_STATUS[status];
+  if (known === 'permission' && ABOUT_AWS_KEY.test(headers['x-amzn-errortype'] ?? '')) return 'authentication';
   if (known === 'not_found' && ABOUT_MODEL.test(message)) return 'model_not_found';
   // Redirects are never followed: a redirect is the vendor's error, not the request's.
   return known ?? (status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error');
@@ -39,7 +43,7 @@ export function failureOfStatus(
   headers: ResponseHeaders,
   better: Partial<UpstreamFailure> = {},
 ): UpstreamFailure {
-  const { class: failureClass = classOfStatus(status, message) } = better;
+  const { class: failureClass = classOfStatus(status, message, headers) } = better;
   return { class: failureClass, message, ...retryHintOf(failureClass, headers), ...better };
 }
 

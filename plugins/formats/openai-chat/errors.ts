@@ -123,7 +123,7 @@ function classOf(error: VendorError, status: number, headers: ResponseHeaders, r
   if (status === 403 && isModerated(error)) return 'content_filter';
   const aboutRequest = ABOUT_REQUEST.find((rule) => rule.status.includes(status) && rule.text.test(error.message));
   if (aboutRequest) return aboutRequest.is;
-  const byStatus = classOfStatus(status, error.message);
+  const byStatus = classOfStatus(status, error.message, headers);
   for (const table of [rules.codes ?? {}, CODES]) {
     const code = error.codes.find((name) => Object.hasOwn(table, name));
     const found = code === undefined ? undefined : table[code];
