@@ -151,7 +151,7 @@ function findFactory(exported: Readonly<Record<string, unknown>>, name: string, 
   if (wanted !== undefined) {
     const found = Object.hasOwn(exported, wanted) ? exported[wanted] : undefined;
     if (typeof found === 'function') return found as Factory;
-    const near = nearest(wanted, names);
+    const [near] = nearest(wanted, names);
     const hint = near === undefined ? namesOf(exported) : `Did you mean "${near}"?`;
     throw new OptionError('/factory', `is "${wanted}", which "${name}" does not export`, hint);
   }
