@@ -34,7 +34,7 @@ import { withTrace } from './trace.ts';
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** Maximum size of a non-streaming response, in bytes. */
-const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
+export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
 /** Sends one request and returns the response if its status is below 300. Throws a classified error otherwise. */
 export async function sendAttempt(

@@ -333,8 +333,11 @@ export class Failover {
 }
 
 /** Failure classes for which another key of the same provider may succeed. */
-const OF_KEY: ReadonlySet<FailureClass | undefined> = new Set([
-  ...(['authentication', 'permission', 'billing', 'rate_limit'] as const),
+const OF_KEY: ReadonlySet<FailureClass | undefined> = new Set<FailureClass>([
+  'authentication',
+  'permission',
+  'billing',
+  'rate_limit',
 ]);
 
 const endpoints = new WeakMap<Endpoint, Map<string, Endpoint>>();

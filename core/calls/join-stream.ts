@@ -8,9 +8,7 @@ import type { ChatCodec, CodecCall, Endpoint } from '../../contract/provider.ts'
 import { cutKey } from '../../contract/redaction.ts';
 import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
 import type { UpstreamResponse } from '../../egress/upstream.ts';
-
-/** Maximum size of a stream that is read for a whole response, in bytes. */
-const MAX_BYTES = 32 * 1024 * 1024;
+import { MAX_RESPONSE_BYTES } from './attempt.ts';
 
 /** Returns whether the response to a request without `stream` is an event stream. */
 export function isEventStream({ headers }: UpstreamResponse): boolean {
@@ -36,7 +34,7 @@ export async function joinStream(
   };
   for await (const bytes of response.body) {
     size += bytes.length;
-    if (size > MAX_BYTES)
+    if (size > MAX_RESPONSE_BYTES)
       throw new GatewayError('provider_invalid_response', 'The provider returned a stream that is too long.');
     response.reserve(bytes.length * MEMORY_PER_BYTE);
     read(reader.push(bytes));

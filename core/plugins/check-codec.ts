@@ -8,6 +8,7 @@ import {
   type StreamDecoder,
   StreamFailure,
 } from '../../contract/provider.ts';
+import { isPromise } from './hook-runner.ts';
 
 /**
  * Checks what a third-party provider's codec returns: its types do not bind a plugin in JavaScript. A wrong value fails the attempt, so
@@ -63,10 +64,6 @@ function late(owner: string): StreamFailure {
     class: 'timeout',
     message: `plugin "${owner}": chat.request() did not finish within ${seconds} s`,
   });
-}
-
-function isPromise(value: HttpRequest | Promise<HttpRequest>): value is Promise<HttpRequest> {
-  return isObject(value) && 'then' in value;
 }
 
 type Rows = ReturnType<NonNullable<Provider['native']>>;
