@@ -98,6 +98,9 @@ const SHARED_BLOCK_BYTES = 4096;
 /** Maximum delay of a line in its block, in milliseconds. */
 const LONGEST_WAIT_MS = 100;
 
+/** Pause before the next write after a failed one, in milliseconds. */
+const RETRY_MS = 100;
+
 /** Maximum buffer while stdout is blocked; later lines are lost. Requests never wait for the log. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
@@ -113,20 +116,21 @@ function openStdout(
     minLength: 1,
     maxWrite: blockBytes,
     maxLength: MAX_KEPT_BYTES,
-    periodicFlush: LONGEST_WAIT_MS,
   });
+  const flush = stream.flush.bind(stream);
   let isBroken = false;
   // Without a listener any error except EPIPE would end the process.
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (!isBroken) onError?.(error);
     isBroken = true;
+    // A full buffer takes no further line, so no line would start the next write.
+    setTimeout(flush, RETRY_MS).unref();
   });
   stream.on('write', () => {
     isBroken = false;
   });
   const block = new LineBlock(isWatched ? 1 : blockBytes, stream.write.bind(stream));
   stream.write = block.add;
-  const flush = stream.flush.bind(stream);
   stream.flush = (done) => {
     block.pass();
     flush(done);

@@ -77,19 +77,25 @@ export default definePlugin({
       reason = next;
       last = performance.now();
       lastCpu = cpu;
+      if (inFlight === 0 && reason === undefined && lagMs < 1) endMeasuring();
     };
     let timer: NodeJS.Timeout | undefined;
-    // A start is always busy, and no request waits yet.
-    api.onReady(() => {
+    // Measures from a request until the gateway rests: a start is always busy, and no request waits yet.
+    const beginMeasuring = (): void => {
       last = performance.now();
       lastCpu = process.cpuUsage();
       timer = setInterval(measure, TICK_MS).unref();
-    });
-    api.onClose(() => clearInterval(timer));
+    };
+    const endMeasuring = (): void => {
+      clearInterval(timer);
+      timer = undefined;
+    };
+    api.onClose(endMeasuring);
 
     api.use((ctx, next) => {
       // Health checks must get a response during an overload.
       if (ctx.state['isProbe'] === true) return next();
+      if (timer === undefined) beginMeasuring();
       // The only call in flight has nothing to wait for.
       if (reason === undefined || (reason === 'lag' && inFlight === 0)) {
         inFlight += 1;
