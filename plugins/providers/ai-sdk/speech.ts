@@ -43,12 +43,12 @@ function readSound(body: unknown): { readonly base64: string; readonly tokens?: 
   return { base64: readString(audio) ?? '', ...(hasTokens && { tokens: { input, output } }) };
 }
 
-/** Speech by a package. The AI SDK has no lists of voices and no limits. */
-export function speechOffer({ chat: _, native: __, models, ...endpoint }: Provider): SpeechProvider {
+/** Speech by a package, for the models that the operator lists. The AI SDK has no lists of voices and no limits. */
+export function speechOffer({ chat: _, native: __, models, ...endpoint }: Provider): SpeechProvider | undefined {
+  if (!models && !endpoint.addModels && !endpoint.anyModel) return undefined;
   return {
     ...endpoint,
     models: models ?? [],
-    ...(!models && { anyModel: true }),
     formats: ['mp3', 'wav', 'opus', 'aac', 'flac', 'pcm'],
     defaultVoice: DEFAULT_VOICE,
     maxCharacters: 4096,

@@ -207,10 +207,21 @@ describe('an operation by a package of the AI SDK', () => {
       expect(acme.requests.at(-1)?.json()).to.deep.include({ voice: 'alloy', instructions: 'Slowly' });
     });
 
-    it('44: is no speech provider without a speech model of the package', async () => {
-      await start('cohere');
-      const { status, text } = await send('/v1/audio/speech', { input: 'Hello', voice: 'x' });
-      expect([status, JSON.parse(text).error.code]).to.deep.equal([404, 'unsupported_model']);
+    for (const [what, name, more] of [
+      ['a speech model of the package', 'cohere', {}],
+      ['`models` of the operator', 'openai', { models: undefined }],
+    ] as const)
+      it(`44: is no speech provider without ${what}`, async () => {
+        await start(name, more);
+        const { status, text } = await send('/v1/audio/speech', { input: 'Hello', voice: 'x' });
+        expect([status, JSON.parse(text).error.code]).to.deep.equal([404, 'unsupported_model']);
+      });
+
+    it('44: asks for a model if any is allowed', async () => {
+      const { gateway } = await start('openai', { models: ['*'] });
+      const response = await gateway.post('/acme/tts', { text: 'Hello' });
+      const { error } = (await response.json()) as { error: { code: string; param: string } };
+      expect([error.code, error.param]).to.deep.equal(['invalid_request', 'model']);
     });
   });
 
