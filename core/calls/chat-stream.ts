@@ -28,7 +28,7 @@ import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { JoinedResponse } from './join-stream.ts';
 import { addUsage, meterChat } from './meter.ts';
-import { askAgain, isRequired, isUnforced, lacksCall } from './required-call.ts';
+import { isRequired, isUnforced, lacksCall, requestAgain } from './required-call.ts';
 import { type ResumePoint, recordPrefix, resume, type StreamPrefix } from './resume.ts';
 import { endWithError, hungUp, isShutdown, runCall } from './run-call.ts';
 
@@ -71,9 +71,10 @@ interface OpenStream {
 async function openStream(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
   const opened = await openTarget(deps, call, target);
   if (!opened.withoutCall) return opened;
+  const before = call.record.usage;
   const hasCall = ({ withoutCall }: OpenStream): boolean => !withoutCall;
-  const { answer, before } = await askAgain(deps, call, target, opened.withoutCall, openTarget, hasCall);
-  return { ...answer, before };
+  const second = await requestAgain(deps, call, target, opened.withoutCall, openTarget, hasCall);
+  return { ...second, before };
 }
 
 async function openTarget(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {

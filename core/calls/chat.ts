@@ -17,7 +17,7 @@ import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition } from './gates.ts';
 import { isEventStream, joinStream } from './join-stream.ts';
 import { addUsage, meterChat } from './meter.ts';
-import { askAgain, isUnforced, lacksCall } from './required-call.ts';
+import { isUnforced, lacksCall, requestAgain } from './required-call.ts';
 import type { RouteTarget } from './routes.ts';
 import { runCall } from './run-call.ts';
 import { openFor, openReasoning } from './seals.ts';
@@ -45,18 +45,18 @@ async function respondWhole(deps: CallDeps, call: Call, early: Answered | undefi
 }
 
 async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
-  const response = await askTarget(deps, call, target);
+  const response = await sendWhole(deps, call, target);
   if (!isUnforced(call) || !lacksCall(call, response)) return response;
-  const hasCall = (again: ChatResponse): boolean => !lacksCall(call, again);
-  const { answer, before } = await askAgain(deps, call, target, response, askTarget, hasCall);
   const { record } = call;
+  const before = record.usage;
+  const second = await requestAgain(deps, call, target, response, sendWhole, (each) => !lacksCall(call, each));
   const usage = addUsage(before, record.usage);
   // The vendor's own body has the usage of one request only.
   Object.assign(record, { usage, native: undefined, lane: record.lane === 'native' ? 'mixed' : record.lane });
-  return usage ? { ...answer, usage } : answer;
+  return usage ? { ...second, usage } : second;
 }
 
-async function askTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
+async function sendWhole(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
   const { record } = call;
   const planned = planChat(deps, call, target);
   const { provider, request, codec, codecCall, passesOn, passesSame } = 'then' in planned ? await planned : planned;

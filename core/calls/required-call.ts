@@ -3,7 +3,7 @@
  * in words. A response without the call is asked for once more, with a reminder. Other calls run only {@link isUnforced}.
  */
 import type { Target } from '../../contract/call.ts';
-import type { ChatMessage, ChatRequest, ChatResponse, Usage } from '../../contract/chat.ts';
+import type { ChatMessage, ChatRequest, ChatResponse } from '../../contract/chat.ts';
 import { isForced } from '../../contract/chat-form.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import { readArray, readObject, readString } from '../../contract/json.ts';
@@ -40,32 +40,25 @@ function requiredTools({ tool_choice: choice }: ChatRequest): readonly string[] 
   return tools.flatMap((tool) => readString(readObject(tool)['name']) ?? []);
 }
 
-interface SecondAnswer<T> {
-  readonly answer: T;
-  /** Usage of the first response, which is owed too. */
-  readonly before: Usage | undefined;
-}
-
 /**
  * Sends a request once more, after a metered `response` that lacks the required call. The maximum cost of the second request is
  * reserved before. Throws a refusal, after which another target may be tried, if `hasCall` is false for its response too.
  */
-export async function askAgain<T extends object>(
+export async function requestAgain<T extends object>(
   deps: CallDeps,
   call: Call,
   target: Target,
   response: ChatResponse,
   send: SendTo<T>,
-  hasCall: (answer: T) => boolean,
-): Promise<SecondAnswer<T>> {
+  hasCall: (second: T) => boolean,
+): Promise<T> {
   const request = call.request as ChatRequest;
-  const before = call.record.usage;
   oweMetered(call.record);
   call.replaceRequest(withReminder(request, response));
   try {
     await call.hooks.reserve?.(call);
-    const answer = await send(deps, call, target);
-    if (hasCall(answer)) return { answer, before };
+    const second = await send(deps, call, target);
+    if (hasCall(second)) return second;
   } finally {
     call.replaceRequest(request);
   }

@@ -37,7 +37,7 @@ const NAMED = { tool_choice: { type: 'function', function: { name: 'now' } } };
 const MODELS = ['anthropic/claude-opus-5-5', 'moonshot/kimi-k2-0905-preview'];
 
 /** Sends the outputs in order, whole or streamed as each request asks, in the format of its path. */
-function answers(...outputs: readonly ScriptedOutput[]): Script[] {
+function responses(...outputs: readonly ScriptedOutput[]): Script[] {
   return outputs.map((said) => async (connection) => {
     const { path } = connection.request;
     const wire = path.includes('/messages') ? 'anthropic' : 'openai';
@@ -102,7 +102,7 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
       const how = `${model.split('/')[0]}, ${stream ? 'streamed' : 'whole'}`;
 
       it(`G32: is asked for once more after a response without it: ${how}`, async () => {
-        upstream.script(...answers(PROSE, CALL));
+        upstream.script(...responses(PROSE, CALL));
         const { status, text, sent, headers } = await send(model, stream);
         expect([status, sent.length], text).to.deep.equal([200, 2]);
         expect(read(text, stream)).to.deep.equal({ text: 'Looking.', calls: ['now'], tokens: 40 });
@@ -113,7 +113,7 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
       });
 
       it(`G32: is 400 after two responses without it: ${how}`, async () => {
-        upstream.script(...answers(PROSE, PROSE));
+        upstream.script(...responses(PROSE, PROSE));
         const { status, text, sent } = await send(model, stream);
         expect([status, sent.length], text).to.deep.equal([400, 2]);
         const { error } = JSON.parse(text) as { error: JsonObject };
@@ -122,13 +122,13 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
       });
 
       it(`G32: is not asked for again when the response has it: ${how}`, async () => {
-        upstream.script(...answers(CALL, PROSE));
+        upstream.script(...responses(CALL, PROSE));
         const { text, sent } = await send(model, stream);
         expect([sent.length, read(text, stream)]).to.deep.equal([1, { text: 'Looking.', calls: ['now'], tokens: 20 }]);
       });
 
       it(`G32: is not asked for again after a limit has cut the response: ${how}`, async () => {
-        upstream.script(...answers(CUT, CALL));
+        upstream.script(...responses(CUT, CALL));
         const { text, sent } = await send(model, stream);
         expect([sent.length, read(text, stream).text]).to.deep.equal([1, 'It is noon, I think.']);
       });
@@ -136,22 +136,22 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
 
   for (const stream of [false, true])
     it(`G32: must be a call of the named tool, ${stream ? 'streamed' : 'whole'}`, async () => {
-      upstream.script(...answers(OTHER, CALL));
+      upstream.script(...responses(OTHER, CALL));
       const { text, sent } = await send(MODELS[0], stream, NAMED);
       expect(read(text, stream).calls, text).to.deep.equal(['now']);
       expect(JSON.stringify(sent[1]?.['messages'])).to.include('Answer by calling the tool `now` now.');
     });
 
   it('G32: is one thing, and a free choice another: text is delivered', async () => {
-    upstream.script(...answers(PROSE, CALL));
+    upstream.script(...responses(PROSE, CALL));
     const { text, sent } = await send(MODELS[0], false, { tool_choice: 'auto' });
     expect([sent.length, read(text, false).text]).to.deep.equal([1, 'It is noon, I think.']);
   });
 
   for (const stream of [false, true])
     it(`G32: comes from the alias’s next target, which can be forced, ${stream ? 'streamed' : 'whole'}`, async () => {
-      upstream.script(...answers(PROSE, PROSE));
-      other.script(...answers(CALL));
+      upstream.script(...responses(PROSE, PROSE));
+      other.script(...responses(CALL));
       const { text, sent, headers } = await send('either', stream);
       expect([sent.length, read(text, stream).calls], text).to.deep.equal([2, ['now']]);
       expect(headers.get('x-tollgate-provider')).to.equal('openai');
@@ -167,7 +167,7 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
     for (const stream of [false, true])
       for (const second of [CALL, PROSE]) {
         const before = await spent();
-        upstream.script(...answers(PROSE, second));
+        upstream.script(...responses(PROSE, second));
         await send(MODELS[0], stream);
         // Twice 20 tokens read and 5 written.
         expect((await spent()) - before).to.equal(60);
