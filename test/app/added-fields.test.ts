@@ -218,17 +218,21 @@ describe('G20: a field that the gateway adds and its vendor rejects', () => {
     });
   });
 
-  it('G20: is not sent to the next target of an alias before the first one was sent the request without it', async () => {
-    await gateway.stop();
-    gateway = await startGateway({
-      providers: {
-        local: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'sk-local-key', models: ['*'] },
-      },
-      models: { pair: ['local/a', 'local/b'] },
+  for (const [title, more] of [
+    ['an alias', {}],
+    ['a hedged alias', { hedge: { after: '10s' } }],
+  ] as const)
+    it(`G20: is omitted at the same target of ${title}, before the next target is tried`, async () => {
+      await gateway.stop();
+      gateway = await startGateway({
+        providers: {
+          local: { plugin: 'openai-compatible', baseUrl: upstream.url, apiKey: 'sk-local-key', models: ['*'] },
+        },
+        models: { pair: { targets: ['local/a', 'local/b'], ...more } },
+      });
+      upstream.script(rejects({ message: 'Not supported.', param: 'stream_options' }), chatStream);
+      const response = await send({ model: 'pair', stream: true });
+      expect(response.headers.get('x-tollgate-model')).to.equal('a');
+      expect(fields('model')).to.deep.equal(['a', 'a']);
     });
-    upstream.script(rejects({ message: 'Not supported.', param: 'stream_options' }), chatStream);
-    const response = await send({ model: 'pair', stream: true });
-    expect(response.headers.get('x-tollgate-model')).to.equal('a');
-    expect(fields('model')).to.deep.equal(['a', 'a']);
-  });
 });

@@ -54,13 +54,13 @@ export function createRequestWriter(differences: Differences, rulesFor: RulesFor
     // Requests usage wherever the vendor sends it only on request.
     if (call.stream) body['stream'] = true;
     else if (input.stream === false) body['stream'] = false;
-    const asksUsage = call.stream && streamUsage === 'ask';
-    if (asksUsage) body['stream_options'] = { ...input.stream_options, ...streamOptions };
+    const requestsUsage = call.stream && streamUsage === 'ask';
+    if (requestsUsage) body['stream_options'] = { ...input.stream_options, ...streamOptions };
     for (const field in rules.defaults)
       if (input[field] === undefined || input[field] === null) body[field] = rules.defaults[field];
     Object.assign(body, fields);
     const path = differences.path?.('chat/completions', call.model) ?? '/chat/completions';
-    const written = asksUsage ? { path, body, added: addedOptions(optionNames, input) } : { path, body };
+    const written = requestsUsage ? { path, body, added: addedOptions(optionNames, input) } : { path, body };
     return dropped.length > 0 ? { ...written, dropped } : written;
   };
 }
