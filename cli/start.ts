@@ -110,7 +110,7 @@ export async function run(context: CommandContext): Promise<void> {
 /**
  * Lets V8 optimize functions after fewer runs. Most functions of the gateway run once a call, so by V8's own number the
  * first ten thousands of calls would cost a third more. Not set before the start, whose functions end with it.
- * Figures: docs/decisions/early-optimization.md.
+ * Figures: docs/decisions/bytecode.md#early-optimization.
  */
 function optimizeEarly(): void {
   const isNode20 = process.versions.node.startsWith('20.');

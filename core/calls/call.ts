@@ -21,6 +21,7 @@ import type { OperationContext } from '../../contract/plugin.ts';
 import type { Endpoint, ResponseHeaders, Timeouts } from '../../contract/provider.ts';
 import type { TargetAttempt } from '../../routing/health-book.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
+import type { Rejected } from './added-fields.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createOrderedId } from './ids.ts';
 import type { InboundChat } from './inbound-chat.ts';
@@ -285,6 +286,8 @@ export class CallRecord {
   /** Targets that were sent the call and did not reject it. Their work is owed even without a response. */
   sentTo: Target[] = [];
   usage: Usage | undefined = undefined;
+  /** Set if the last attempt failed at fields that the gateway had added. The next one omits them. */
+  rejected: Rejected | undefined = undefined;
   /** Service tier that served the last attempt, if reported, else the one that was requested. */
   serviceTier: string | undefined = undefined;
   metered: Metered | undefined = undefined;
@@ -332,8 +335,8 @@ export class CallRecord {
   /** `original`: the record of a call with two concurrent attempts, each with a separate record. */
   constructor(original?: CallRecord) {
     if (!original) return;
-    const { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without } = original;
-    Object.assign(this, { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without });
+    const { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without, rejected } = original;
+    Object.assign(this, { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without, rejected });
   }
 }
 

@@ -156,7 +156,7 @@ const SUMMARY_OPTION = Object.freeze({
     type: 'string',
     enum: ['auto', 'concise', 'detailed', 'off'],
     description:
-      'Reasoning summaries of requests sent by the Responses API. Default: `auto`. Use `off` if your organization is not verified, since the vendor then rejects summaries.',
+      'Reasoning summaries of requests sent by the Responses API. Default: `auto`. Use `off` if your organization is not verified, since the vendor then rejects summaries. The gateway retries without them.',
   },
 } satisfies Readonly<Record<string, Schema>>);
 
