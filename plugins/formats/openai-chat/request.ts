@@ -333,6 +333,7 @@ export function readChatRequest(body: ChatRequest, provider?: string): DialectRe
 
 function readMessage(message: ChatMessage, at: number, findings: Findings): ChatMessage {
   let read = INNER in message ? withoutInner(message, findings) : message;
+  if (read['reasoning'] !== undefined || read['thinking'] !== undefined) read = readThought(read);
   if (read.reasoning_details || read['thinking_blocks'] !== undefined) read = readReasoning(read);
   const { content, tool_calls: calls } = read;
   const readContent =
@@ -403,6 +404,20 @@ function readPart(given: ContentPart, at: string, needs: DialectNeed[]): Content
   }
   const { file_id: _id, ...rest } = file;
   return { ...part, file: { ...rest, [/^data:/i.test(id) ? 'file_data' : 'file_url']: id } };
+}
+
+/**
+ * Names in which clients keep the text of a model's thinking: those of DeepSeek, of Groq and OpenRouter, and of Ollama. The
+ * first text counts, since the gateway sends the same text under two names.
+ */
+const THOUGHTS = ['reasoning_content', 'reasoning', 'thinking'] as const;
+
+/** Converts the text of a message's thinking to its canonical name. Other roles have none. */
+function readThought(message: ChatMessage): ChatMessage {
+  if (message.role !== 'assistant') return message;
+  const { reasoning_content: _content, reasoning: _reasoning, thinking: _thinking, ...rest } = message;
+  const text = THOUGHTS.map((name) => readString(message[name])).find((value) => value !== undefined);
+  return text === undefined ? rest : { ...rest, reasoning_content: text };
 }
 
 /** Converts the reasoning of a message to the canonical form, from any form that clients keep. */
