@@ -310,7 +310,7 @@ export interface FailedAttempt {
   readonly error: GatewayError;
   readonly failover: boolean;
   readonly class?: FailureClass;
-  /** True if the target could not be sent the request at all. */
+  /** True if the target cannot do what the request asks for. */
   readonly isRefusal?: boolean;
   /** Phase in which the connection failed. */
   readonly phase?: UpstreamPhase;

@@ -291,7 +291,10 @@ export class CallRecord {
   /** Service tier that served the last attempt, if reported, else the one that was requested. */
   serviceTier: string | undefined = undefined;
   metered: Metered | undefined = undefined;
-  /** Owed to other targets: a slower one of two concurrent ones, or one that broke off a stream which this one resumed. */
+  /**
+   * Owed for other requests: of the slower one of two concurrent targets, of a target that broke off a stream which another one
+   * resumed, or of a response without a required tool call.
+   */
   hedged: Metered | undefined = undefined;
   /** Cost that a cached response has saved. */
   saved: number | undefined = undefined;
@@ -324,7 +327,7 @@ export class CallRecord {
   hookHeaders: Readonly<Record<string, string>> | undefined = undefined;
   /** Vendor's unknown finish reason of a response that counts as incomplete. */
   unmappedFinish: string | undefined = undefined;
-  /** Providers that could not be sent this request at all. */
+  /** Providers that cannot do what the request asks for. */
   skipped: string[] = [];
   /** Most that the call may cost, for its current request and targets. */
   estimate: Metered | undefined = undefined;
@@ -359,6 +362,12 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
 /** Total that a call owes; undefined while nothing was metered. */
 export function owedBy({ metered, hedged }: Pick<CallRecord, 'metered' | 'hedged'>): Metered | undefined {
   return metered && hedged ? addMetered(metered, hedged) : (metered ?? hedged);
+}
+
+/** Keeps what was metered as owed, since a further request of the call is metered next. */
+export function oweMetered(record: CallRecord): void {
+  Object.assign(record, { hedged: owedBy(record), metered: undefined, usage: undefined });
+  record.sentTo.length = 0;
 }
 
 /** Adds two metered amounts. The cost is undefined if either one is. */

@@ -59,7 +59,8 @@ interface OpenChoice {
   logprobs: JsonObject | null;
 }
 
-class JoinedResponse {
+/** Whole response from the chunks of a stream. */
+export class JoinedResponse {
   readonly #choices = new Map<number, OpenChoice>();
   #head: JsonObject;
   #usage: Usage | undefined;
