@@ -74,7 +74,9 @@ describe('the names of reasoning in chat completions', () => {
       const chunks = text
         .split('\n')
         .flatMap((line) => (/^data: \{/.test(line) ? [JSON.parse(line.slice(6)) as JsonObject] : []));
-      const deltas = chunks.flatMap(({ choices }) => (choices as readonly { delta: JsonObject }[])[0]?.delta ?? []);
+      const deltas = chunks.flatMap(({ choices }) =>
+        (choices as readonly { delta: JsonObject }[]).map(({ delta }) => delta),
+      );
       const joined = (name: string): string => deltas.map((delta) => delta[name] ?? '').join('');
       expect(['reasoning_content', 'reasoning', 'content'].map(joined)).to.deep.equal([THOUGHT, THOUGHT, 'Hello']);
     });
