@@ -1,6 +1,7 @@
 import type { Outcome, Target } from '../../contract/call.ts';
 import type { ChatChoice, ChatRequest, ChatResponse } from '../../contract/chat.ts';
 import { GatewayError } from '../../contract/errors.ts';
+import { isEventStream } from '../../contract/event-reader.ts';
 import { factsOf } from '../../contract/facts.ts';
 import type { Answered } from '../../contract/hooks.ts';
 import { readObject } from '../../contract/json.ts';
@@ -15,7 +16,7 @@ import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
 import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition } from './gates.ts';
-import { isEventStream, joinStream } from './join-stream.ts';
+import { joinStream } from './join-stream.ts';
 import { addUsage, meterChat } from './meter.ts';
 import { isUnforced, lacksCall, requestAgain } from './required-call.ts';
 import type { RouteTarget } from './routes.ts';
@@ -67,7 +68,8 @@ async function sendWhole(deps: CallDeps, call: Call, target: Target): Promise<Ch
   let decoded: ChatResponse;
   try {
     const endpoint = record.key?.endpoint ?? provider;
-    if (isEventStream(upstreamResponse)) decoded = await joinStream(upstreamResponse, codec, codecCall, endpoint);
+    if (isEventStream(upstreamResponse.headers))
+      decoded = await joinStream(upstreamResponse, codec, codecCall, endpoint);
     else {
       body = await readJson(upstreamResponse, undefined, endpoint);
       decoded = codec.response(body, codecCall);
