@@ -51,8 +51,8 @@ const INPUT: readonly string[] = Object.freeze([
 
 /**
  * Merges the usage of a stream with that of a later event. Counts are cumulative, so later ones replace earlier ones
- * unless they are missing, null or lower. A later event may divide the same input between other counts. With
- * `input_tokens` it therefore replaces all counts of the input, or none of them if their sum would be lower.
+ * unless they are missing, null or lower. A later event may divide the same input between other counts. If both
+ * have `input_tokens`, it replaces all counts of the input, or none of them if their sum would be lower.
  */
 export function laterAnthropicUsage(before: JsonObject, later: JsonObject): JsonObject {
   const isComplete = [before, later].every((usage) => (usage['input_tokens'] ?? undefined) !== undefined);
