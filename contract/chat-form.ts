@@ -129,7 +129,7 @@ function withContent(message: JsonObject): JsonObject {
 }
 
 /** Returns whether a tool choice requires a call. */
-function isForced(choice: unknown): boolean {
+export function isForced(choice: unknown): boolean {
   if (typeof choice === 'string') return choice !== 'auto' && choice !== 'none';
   const { mode } = readObject(readObject(choice)['allowed_tools']);
   return isObject(choice) && mode !== 'auto';

@@ -3,7 +3,7 @@ import { createParser } from 'eventsource-parser';
 import { GatewayError } from './errors.ts';
 import type { SseEvent, SseReader, SseReaderOptions } from './events.ts';
 import { exceedsBounds, parseJson } from './json.ts';
-import { StreamFailure } from './provider.ts';
+import { type ResponseHeaders, StreamFailure } from './provider.ts';
 
 /** Maximum length of an event (data and an unfinished line), in UTF-16 units; a longer event fails the stream. */
 export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
@@ -16,6 +16,11 @@ const PIECE_LENGTH = 4;
 const LF = 10;
 const CR = 13;
 const NONE: readonly SseEvent[] = Object.freeze([]);
+
+/** Returns true if a vendor responds with an event stream. */
+export function isEventStream(headers: ResponseHeaders): boolean {
+  return /^text\/event-stream/i.test(headers['content-type'] ?? '');
+}
 
 /**
  * Reads `text/event-stream`: UTF-8 with code points split anywhere (invalid bytes become U+FFFD), a byte order mark, and lines

@@ -59,7 +59,8 @@ export interface AttemptReport {
   /** Milliseconds from sending to the head of the response, or to the failure. */
   readonly durationMs: number;
   /**
-   * Next action: return the response, try another target, try another key, retry the same target after a delay, or end the call.
+   * Next action: return the response, try another target, try another key, retry the same target (after a delay, or without a field that
+   * the gateway had added), or end the call.
    * For two concurrent targets, `wait`: this one failed and the other is running; `left`: the other responded.
    */
   readonly next: 'respond' | 'next target' | 'next key' | 'retry' | 'end' | 'wait' | 'left';

@@ -125,6 +125,11 @@ export interface HttpRequest {
   readonly body?: object | Uint8Array;
   /** Request fields that this provider does not support and that were dropped; reported in `x-tollgate-dropped`. */
   readonly dropped?: readonly string[];
+  /**
+   * Optional fields of `body` that the gateway added, not the caller, such as `reasoning.summary`. If the vendor rejects one by name
+   * (400 or 422), core sends the request again without it, and omits it from later requests to this target.
+   */
+  readonly added?: readonly string[];
 }
 
 /** Class of an upstream failure; `contract/failures.ts` defines the consequences of each. */

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EgressRules } from '../config/egress.ts';
 import { GatewayError } from '../contract/errors.ts';
+import { isEventStream } from '../contract/event-reader.ts';
 import { isObject } from '../contract/json.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { Endpoint, ProxyRoute, TransportResponse } from '../contract/provider.ts';
@@ -245,7 +246,7 @@ function nameOf(
   number: number,
 ): string {
   const words = (target.split('?')[0] ?? '').split(/[^A-Za-z0-9]+/).filter((word) => word !== '' && !/^v\d/.test(word));
-  const isStream = response?.headers['content-type']?.startsWith('text/event-stream') === true;
+  const isStream = response !== undefined && isEventStream(response.headers);
   const begin = response === undefined || response.status >= 400 ? ['error'] : isStream ? ['stream'] : [];
   return [...begin, ...words.slice(-3), String(number).padStart(4, '0')].join('-').toLowerCase().slice(-100);
 }

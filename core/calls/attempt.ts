@@ -22,6 +22,7 @@ import { formatUsd } from '../../contract/units.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import { pluginError } from '../plugins/attribution.ts';
 import { redactError, redactText } from '../plugins/plugin-secrets.ts';
+import { type Rejected, rejectedFields, withoutAdded } from './added-fields.ts';
 import { type Call, owedBy, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
@@ -46,9 +47,13 @@ export async function sendAttempt(
   by?: SentBy,
 ): Promise<UpstreamResponse> {
   const isOwn = call.client?.ownSubscription === true;
+  const { rejected } = call.record;
+  call.record.rejected = undefined;
+  const omitted = rejected?.target === target ? rejected : undefined;
+  const accepted = withoutAdded(requested, omitted?.fields ?? deps.rejected.of(target));
   const { endpoint, request } = isOwn
-    ? withOwnToken(call, target, offered, requested)
-    : { endpoint: call.record.key?.endpoint ?? offered, request: requested };
+    ? withOwnToken(call, target, offered, accepted)
+    : { endpoint: call.record.key?.endpoint ?? offered, request: accepted };
   const { credential } = endpoint;
   const { effects } = call.at(target);
   if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
@@ -86,6 +91,7 @@ export async function sendAttempt(
     attempt.status = response.status;
     if (response.status < 300) {
       record.sentTo.push(target);
+      if (omitted) rememberRejected(deps, call, omitted);
       record.firstByteMs ??= call.elapsedMs;
       const served = endpoint.tierHeader && response.headers[endpoint.tierHeader];
       if (served) record.serviceTier = served.toLowerCase();
@@ -94,6 +100,9 @@ export async function sendAttempt(
     // Vendors do not charge for error responses.
     const failure = await classify(endpoint, response);
     if (isOwn) refuseOwnToken(target, response.status, failure);
+    const named = rejectedFields(accepted, response.status, failure);
+    if (named.length > 0)
+      record.rejected = { target, fields: [...(omitted?.fields ?? deps.rejected.of(target)), ...named] };
     throw new StreamFailure(failure);
   } catch (thrown) {
     const error = client?.failure() ?? thrown;
@@ -105,6 +114,16 @@ export async function sendAttempt(
     attempt.ms = Math.round(ms);
     record.upstreamMs += ms;
   }
+}
+
+/** Omits fields from later requests to a target that has accepted the request without them. Logs it once. */
+function rememberRejected({ log, rejected }: CallDeps, call: Call, omitted: Rejected): void {
+  const fields = rejected.remember(omitted);
+  if (fields.length === 0) return;
+  log.warn(
+    { request_id: call.requestId, target: call.at(omitted.target).name, fields },
+    'a provider rejected fields that the gateway adds; this target is sent none of them until the next reload',
+  );
 }
 
 /** Attempt by the client library of a vendor. */
@@ -292,7 +311,7 @@ export interface FailedAttempt {
   readonly error: GatewayError;
   readonly failover: boolean;
   readonly class?: FailureClass;
-  /** True if the target could not be sent the request at all. */
+  /** True if the target cannot do what the request asks for. */
   readonly isRefusal?: boolean;
   /** Phase in which the connection failed. */
   readonly phase?: UpstreamPhase;

@@ -9,6 +9,7 @@ import type { Aliases } from '../../models/catalog.ts';
 import type { Routing } from '../../routing/health-book.ts';
 import type { Pending } from '../plugins/attribution.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
+import type { RejectedFields } from './added-fields.ts';
 import type { Routes } from './routes.ts';
 import type { Seals } from './seals.ts';
 
@@ -33,6 +34,8 @@ export interface CallDeps {
   readonly routing: Routing;
   readonly log: Log;
   readonly seals: Seals;
+  /** Fields that targets rejected, and that the gateway had added. */
+  readonly rejected: RejectedFields;
   readonly planOf: PlanFinder;
   /** Running calls and the work after them, such as `finish` hooks. The end of the generation waits for them. */
   readonly pending: Pending;

@@ -21,6 +21,7 @@ import type { OperationContext } from '../../contract/plugin.ts';
 import type { Endpoint, ResponseHeaders, Timeouts } from '../../contract/provider.ts';
 import type { TargetAttempt } from '../../routing/health-book.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
+import type { Rejected } from './added-fields.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { createOrderedId } from './ids.ts';
 import type { InboundChat } from './inbound-chat.ts';
@@ -285,10 +286,15 @@ export class CallRecord {
   /** Targets that were sent the call and did not reject it. Their work is owed even without a response. */
   sentTo: Target[] = [];
   usage: Usage | undefined = undefined;
+  /** Set if the last attempt failed at fields that the gateway had added. The next one omits them. */
+  rejected: Rejected | undefined = undefined;
   /** Service tier that served the last attempt, if reported, else the one that was requested. */
   serviceTier: string | undefined = undefined;
   metered: Metered | undefined = undefined;
-  /** Owed to other targets: a slower one of two concurrent ones, or one that broke off a stream which this one resumed. */
+  /**
+   * Owed for other requests: of the slower one of two concurrent targets, of a target that broke off a stream which another one
+   * resumed, or of a response without a required tool call.
+   */
   hedged: Metered | undefined = undefined;
   /** Cost that a cached response has saved. */
   saved: number | undefined = undefined;
@@ -321,7 +327,7 @@ export class CallRecord {
   hookHeaders: Readonly<Record<string, string>> | undefined = undefined;
   /** Vendor's unknown finish reason of a response that counts as incomplete. */
   unmappedFinish: string | undefined = undefined;
-  /** Providers that could not be sent this request at all. */
+  /** Providers that cannot do what the request asks for. */
   skipped: string[] = [];
   /** Most that the call may cost, for its current request and targets. */
   estimate: Metered | undefined = undefined;
@@ -329,8 +335,8 @@ export class CallRecord {
   /** `original`: the record of a call with two concurrent attempts, each with a separate record. */
   constructor(original?: CallRecord) {
     if (!original) return;
-    const { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without } = original;
-    Object.assign(this, { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without });
+    const { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without, rejected } = original;
+    Object.assign(this, { rule, stickyKey, hedge, overflow, isResumed, isTranslated, without, rejected });
   }
 }
 
@@ -356,6 +362,12 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
 /** Total that a call owes; undefined while nothing was metered. */
 export function owedBy({ metered, hedged }: Pick<CallRecord, 'metered' | 'hedged'>): Metered | undefined {
   return metered && hedged ? addMetered(metered, hedged) : (metered ?? hedged);
+}
+
+/** Keeps what was metered as owed, since a further request of the call is metered next. */
+export function oweMetered(record: CallRecord): void {
+  Object.assign(record, { hedged: owedBy(record), metered: undefined, usage: undefined });
+  record.sentTo.length = 0;
 }
 
 /** Adds two metered amounts. The cost is undefined if either one is. */

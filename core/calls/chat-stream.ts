@@ -1,5 +1,5 @@
 import type { Target } from '../../contract/call.ts';
-import type { ChatChunk, Usage } from '../../contract/chat.ts';
+import type { ChatChunk, ChatResponse, Usage } from '../../contract/chat.ts';
 import { laterUsage, usageChunk } from '../../contract/chunks.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import { createEventReader } from '../../contract/event-reader.ts';
@@ -14,12 +14,14 @@ import type { ChunkTransform } from '../plugins/compile-hooks.ts';
 import { forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
 import { type Call, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { type ChatPlan, planChat, recordUnmappedFinish, takeDropped, takeHookResponse } from './chat.ts';
+import { type ChatPlan, planChat, recordUnmappedFinish, takeDropped, takeHookResponse, writtenTokens } from './chat.ts';
 import { chunksOfResponse, hasContent, isFinished, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
-import { meterChat } from './meter.ts';
-import { addUsage, type ResumePoint, recordPrefix, resume, type StreamPrefix } from './resume.ts';
+import { JoinedResponse } from './join-stream.ts';
+import { addUsage, meterChat } from './meter.ts';
+import { isRequired, isUnforced, lacksCall, requestAgain } from './required-call.ts';
+import { type ResumePoint, recordPrefix, resume, type StreamPrefix } from './resume.ts';
 import { endWithError, hungUp, isShutdown, runCall } from './run-call.ts';
 
 /** Target that has begun to respond. */
@@ -46,6 +48,10 @@ interface OpenStream {
   readonly prefix?: StreamPrefix | undefined;
   /** True if batches may have events that are equivalent to their chunks. */
   readonly passesSame?: boolean;
+  /** Complete and metered response that lacks a call which the caller requires. */
+  readonly withoutCall?: ChatResponse | undefined;
+  /** Usage of an earlier request for the same response. */
+  readonly before?: Usage | undefined;
   /** Closes the connection. */
   destroy?(): void;
 }
@@ -55,6 +61,15 @@ interface OpenStream {
  * tried.
  */
 async function openStream(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
+  const opened = await openTarget(deps, call, target);
+  if (!opened.withoutCall) return opened;
+  const before = call.record.usage;
+  const hasCall = ({ withoutCall }: OpenStream): boolean => !withoutCall;
+  const second = await requestAgain(deps, call, target, opened.withoutCall, openTarget, hasCall);
+  return { ...second, before };
+}
+
+async function openTarget(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
   const attempt = new AbortController();
   const abort = (): void => attempt.abort(call.signal.reason);
   if (call.signal.aborted) abort();
@@ -75,6 +90,7 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   if (plan.passesOn && (prefix || isWhole(opened))) call.record.lane = 'mixed';
   const first: Batch[] = [];
   let peeked = 0;
+  let withoutCall: ChatResponse | undefined;
   const clock = startClock(call.record.timeouts?.firstTokenMs, startedMs, () => upstreamResponse.destroy());
   try {
     while (peeked < MAX_PEEKED) {
@@ -85,6 +101,8 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
       if (next.value.chunks.some(hasContent)) break;
       peeked += next.value.chunks.length + next.value.events.length;
     }
+    clock.stop();
+    if (isUnforced(call)) withoutCall = await readToCall(opened, target, first, source);
   } catch (error) {
     upstreamResponse.destroy();
     clock.assertInTime();
@@ -98,7 +116,39 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   call.record.providerHeaders = upstreamResponse.headers;
   call.record.goesOn = true;
-  return { target, first, source, prefix, passesSame, destroy: () => upstreamResponse.destroy() };
+  return { target, first, source, prefix, passesSame, withoutCall, destroy: () => upstreamResponse.destroy() };
+}
+
+/**
+ * Reads a stream up to a call that the caller requires, and adds its batches to `first`. Returns the metered response if it
+ * ends without one.
+ */
+async function readToCall(
+  { call, codecCall, upstreamResponse }: OpenedChat,
+  target: Target,
+  first: Batch[],
+  source: Batches,
+): Promise<ChatResponse | undefined> {
+  const joined = new JoinedResponse(codecCall);
+  for (let at = 0; ; at += 1) {
+    if (at === first.length) {
+      const next = await source.next();
+      if (next.done) break;
+      first.push(next.value);
+    }
+    const { chunks = [] } = first[at] ?? {};
+    if (chunks.some((chunk) => hasRequiredCall(call, chunk))) return undefined;
+    for (const chunk of chunks) upstreamResponse.reserve(textLength(chunk) * MEMORY_PER_BYTE);
+    joined.add(chunks);
+  }
+  const response = joined.response();
+  if (!lacksCall(call, response)) return undefined;
+  meterChat(call, target, response, () => writtenTokens(response));
+  return response;
+}
+
+function hasRequiredCall(call: Call, { choices }: ChatChunk): boolean {
+  return choices.some(({ delta }) => delta.tool_calls?.some((part) => isRequired(call, part.function?.name)));
 }
 
 /**
@@ -355,7 +405,7 @@ class RunningStream {
   #opened: OpenStream;
   /** Join with the text of the previous targets. */
   #resumePoint: ResumePoint | undefined;
-  /** Usage of the previous targets. */
+  /** Usage of the previous requests. */
   #before: Usage | undefined;
   #startedMs = performance.now();
   #usage: Usage | undefined;
@@ -374,6 +424,7 @@ class RunningStream {
     this.#call = call;
     this.#opened = opened;
     this.#prefix = opened.prefix;
+    this.#before = opened.before;
     this.#transform = transform;
     if (call.signal.aborted) this.#onLeave();
     else call.signal.addEventListener('abort', this.#onLeave, { once: true });

@@ -1,6 +1,7 @@
 import type { Outcome, Target } from '../../contract/call.ts';
 import type { ChatChoice, ChatRequest, ChatResponse } from '../../contract/chat.ts';
 import { GatewayError } from '../../contract/errors.ts';
+import { isEventStream } from '../../contract/event-reader.ts';
 import { factsOf } from '../../contract/facts.ts';
 import type { Answered } from '../../contract/hooks.ts';
 import { readObject } from '../../contract/json.ts';
@@ -15,8 +16,9 @@ import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
 import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition } from './gates.ts';
-import { isEventStream, joinStream } from './join-stream.ts';
-import { meterChat } from './meter.ts';
+import { joinStream } from './join-stream.ts';
+import { addUsage, meterChat } from './meter.ts';
+import { isUnforced, lacksCall, requestAgain } from './required-call.ts';
 import type { RouteTarget } from './routes.ts';
 import { runCall } from './run-call.ts';
 import { openFor, openReasoning } from './seals.ts';
@@ -44,6 +46,18 @@ async function respondWhole(deps: CallDeps, call: Call, early: Answered | undefi
 }
 
 async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
+  const response = await sendWhole(deps, call, target);
+  if (!isUnforced(call) || !lacksCall(call, response)) return response;
+  const { record } = call;
+  const before = record.usage;
+  const second = await requestAgain(deps, call, target, response, sendWhole, (each) => !lacksCall(call, each));
+  const usage = addUsage(before, record.usage);
+  // The vendor's own body has the usage of one request only.
+  Object.assign(record, { usage, native: undefined, lane: record.lane === 'native' ? 'mixed' : record.lane });
+  return usage ? { ...second, usage } : second;
+}
+
+async function sendWhole(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
   const { record } = call;
   const planned = planChat(deps, call, target);
   const { provider, request, codec, codecCall, passesOn, passesSame } = 'then' in planned ? await planned : planned;
@@ -54,7 +68,8 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
   let decoded: ChatResponse;
   try {
     const endpoint = record.key?.endpoint ?? provider;
-    if (isEventStream(upstreamResponse)) decoded = await joinStream(upstreamResponse, codec, codecCall, endpoint);
+    if (isEventStream(upstreamResponse.headers))
+      decoded = await joinStream(upstreamResponse, codec, codecCall, endpoint);
     else {
       body = await readJson(upstreamResponse, undefined, endpoint);
       decoded = codec.response(body, codecCall);
@@ -118,7 +133,7 @@ export function recordUnmappedFinish(
 
 const NO_USAGE = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
 
-function writtenTokens({ choices }: ChatResponse): number {
+export function writtenTokens({ choices }: ChatResponse): number {
   const bytes = choices.reduce((sum, { message }) => sum + writtenBytes(message), 0);
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }

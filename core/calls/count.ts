@@ -7,6 +7,7 @@ import { factsOf } from '../../contract/facts.ts';
 import type { ChatDraft } from '../../contract/operation.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../../contract/provider.ts';
 import { maxEntries } from '../../contract/units.ts';
+import { withoutAdded } from './added-fields.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
@@ -72,7 +73,7 @@ export function draftChat(deps: CallDeps, call: Call, takes: (provider: string) 
     return {
       target,
       requested: (call.client?.request ?? (call.request as ChatRequest)).model,
-      request,
+      request: withoutAdded(request, deps.rejected.of(target)),
       most: (price) => estimateChat(call.request as ChatRequest, model, price, undefined, tools),
     };
   });

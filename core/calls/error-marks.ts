@@ -2,9 +2,7 @@ import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 
 const REFUSAL = Symbol('refusal');
 
-/**
- * Marks an error as a refusal: the target cannot be sent the request, nothing was sent, and another target may succeed.
- */
+/** Marks an error as a refusal: the target cannot do what the request asks for, and another target may succeed. */
 export function asRefusal(thrown: unknown): unknown {
   return isGatewayError(thrown) && thrown.code === 'invalid_request'
     ? Object.defineProperty(thrown, REFUSAL, { value: true })

@@ -250,14 +250,15 @@ export class Failover {
     if (running && !hasKey) reportHealth(this.#deps, running, failed, { ...facts, keyRestMs });
     this.#recordRetry(attempt, failed, call.elapsedMs - startedMs);
     const hasOther = rivals !== undefined && rivals.size > 0;
-    const then = hasOther ? undefined : hasKey ? target : this.#chooseNext(failed);
+    const isShorter = own.record.rejected !== undefined;
+    const then = hasOther ? undefined : hasKey || isShorter ? target : this.#chooseNext(failed);
     const next = hasOther
       ? 'wait'
       : !then
         ? 'end'
         : hasKey
           ? 'next key'
-          : this.delayMs !== undefined
+          : isShorter || this.delayMs !== undefined
             ? 'retry'
             : 'next target';
     reportAttempt(this.#deps, call, attempt, next, failed, then);

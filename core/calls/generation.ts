@@ -57,6 +57,7 @@ import {
   Registry,
   type RequestSchemas,
 } from '../plugins/registry.ts';
+import { RejectedFields } from './added-fields.ts';
 import { readFailedAttempt } from './attempt.ts';
 import { Call } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
@@ -382,6 +383,7 @@ function createCallDeps(
     ...{ upstream: egress.upstream, log, pending, routing, closing, aliases },
     routes: rules,
     seals: createSeals(() => store.sets),
+    rejected: new RejectedFields(),
     planOf,
     allParts: () => parts.values(),
     partsOf(operation) {

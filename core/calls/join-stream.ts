@@ -10,11 +10,6 @@ import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
 import type { UpstreamResponse } from '../../egress/upstream.ts';
 import { MAX_RESPONSE_BYTES } from './attempt.ts';
 
-/** Returns whether the response to a request without `stream` is an event stream. */
-export function isEventStream({ headers }: UpstreamResponse): boolean {
-  return headers['content-type']?.startsWith('text/event-stream') === true;
-}
-
 /** Reads a stream to its end and returns it as a whole response, for vendors that stream without a request for it. */
 export async function joinStream(
   response: UpstreamResponse,
@@ -59,7 +54,8 @@ interface OpenChoice {
   logprobs: JsonObject | null;
 }
 
-class JoinedResponse {
+/** Whole response from the chunks of a stream. */
+export class JoinedResponse {
   readonly #choices = new Map<number, OpenChoice>();
   #head: JsonObject;
   #usage: Usage | undefined;

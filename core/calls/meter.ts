@@ -253,3 +253,21 @@ function numberOf(value: unknown): number | undefined {
   const number = Number(value);
   return Number.isFinite(number) ? Math.min(number, MAX_TOKENS) : undefined;
 }
+
+/** Adds the usage of two requests. */
+export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
+  if (!one || !other) return one ?? other;
+  const sum = (a: unknown, b: unknown): Record<string, number> => {
+    const sums = { ...readObject(a) } as Record<string, number>;
+    for (const [name, amount] of Object.entries(readObject(b)))
+      if (typeof amount === 'number') sums[name] = (sums[name] ?? 0) + amount;
+    return sums;
+  };
+  return {
+    ...{ prompt_tokens: one.prompt_tokens + other.prompt_tokens },
+    ...{ completion_tokens: one.completion_tokens + other.completion_tokens },
+    ...{ total_tokens: one.total_tokens + other.total_tokens },
+    prompt_tokens_details: sum(one.prompt_tokens_details, other.prompt_tokens_details),
+    completion_tokens_details: sum(one.completion_tokens_details, other.completion_tokens_details),
+  };
+}

@@ -11,12 +11,12 @@ import { type Continuation, type Provider, StreamFailure } from '../../contract/
 import { redact } from '../../contract/redaction.ts';
 import { BYTES_PER_TOKEN } from '../../contract/units.ts';
 import { readFailedAttempt } from './attempt.ts';
-import { type Call, owedBy } from './call.ts';
+import { type Call, oweMetered } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isFinished } from './chat-chunks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import type { SendTo } from './hedge.ts';
-import { meterUnfinished } from './meter.ts';
+import { addUsage, meterUnfinished } from './meter.ts';
 
 /** Maximum length of a text that another target resumes, in characters. */
 const MAX_PREFIX = 1_000_000;
@@ -122,9 +122,8 @@ export async function resume<T extends { readonly target: Target | undefined }>(
   meter();
   const { record } = call;
   const before = record.usage;
-  Object.assign(record, { hedged: owedBy(record), metered: undefined, usage: undefined, running: undefined });
-  record.sentTo.length = 0;
-  Object.assign(record, { hedge: undefined, isResumed: true });
+  oweMetered(record);
+  Object.assign(record, { running: undefined, hedge: undefined, isResumed: true });
   call.replaceTargets([next, ...others]);
   call.replaceRequest(withBegun(call.request as ChatRequest, prefix.text));
   try {
@@ -224,21 +223,3 @@ export class ResumePoint {
 }
 
 const MISFIT = 'The provider did not resume the partial response correctly.';
-
-/** Adds the usage of two targets. */
-export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
-  if (!one || !other) return one ?? other;
-  const sum = (a: unknown, b: unknown): Record<string, number> => {
-    const sums = { ...readObject(a) } as Record<string, number>;
-    for (const [name, amount] of Object.entries(readObject(b)))
-      if (typeof amount === 'number') sums[name] = (sums[name] ?? 0) + amount;
-    return sums;
-  };
-  return {
-    ...{ prompt_tokens: one.prompt_tokens + other.prompt_tokens },
-    ...{ completion_tokens: one.completion_tokens + other.completion_tokens },
-    ...{ total_tokens: one.total_tokens + other.total_tokens },
-    prompt_tokens_details: sum(one.prompt_tokens_details, other.prompt_tokens_details),
-    completion_tokens_details: sum(one.completion_tokens_details, other.completion_tokens_details),
-  };
-}

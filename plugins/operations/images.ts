@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { isEventStream } from '../../contract/event-reader.ts';
 import {
   type Attempt,
   type CostPart,
@@ -20,7 +21,7 @@ import {
   type UploadedFile,
 } from '../../contract/index.ts';
 import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../formats/kit/index.ts';
-import { isEventStream, missingFile, readEvents, readWhole } from './kit/event-stream.ts';
+import { missingFile, readEvents, readWhole } from './kit/event-stream.ts';
 import { addModelRoutes, respond } from './kit/model-routes.ts';
 
 /** OpenAI's limits: size of one image, and number of images in an edit, including its mask. */
@@ -186,7 +187,7 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
   }
   const response = await attempt.send(sent);
   // Vendors without streaming return the complete image.
-  if (!isEventStream(response)) {
+  if (!isEventStream(response.headers)) {
     const json = offer.codec.response(await readWhole(response), codecCall);
     bill(json['usage'], readArray(json['data']).length);
     const type = images.length > 0 ? 'image_edit.completed' : 'image_generation.completed';

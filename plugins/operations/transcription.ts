@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { isEventStream } from '../../contract/event-reader.ts';
 import {
   type Attempt,
   type CostPart,
@@ -19,7 +20,7 @@ import {
   type UploadedFile,
 } from '../../contract/index.ts';
 import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../formats/kit/index.ts';
-import { isEventStream, missingFile, readEvents, readWhole } from './kit/event-stream.ts';
+import { missingFile, readEvents, readWhole } from './kit/event-stream.ts';
 import { respond } from './kit/model-routes.ts';
 
 /** OpenAI's limit, also used by other vendors. */
@@ -165,7 +166,7 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
   }
   const response = await attempt.send(sent);
   // Models without streaming, such as whisper, return the complete transcription.
-  if (!isEventStream(response)) {
+  if (!isEventStream(response.headers)) {
     const body = offer.codec.response(await readWhole(response));
     bill(body);
     return { events: whileStreaming(eventsOf(body), () => {}) };

@@ -1,3 +1,4 @@
+import { isEventStream } from '../../contract/event-reader.ts';
 import {
   definePlugin,
   GatewayError,
@@ -67,7 +68,7 @@ const codec: SpeechCodec = {
     };
   },
   decode({ format }, headers): AudioDecoder {
-    const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
+    const events = isEventStream(headers);
     const samples = events ? decodeEventSound(readEvent, { atEnd: 'ending' }) : decodeJsonSound(readPart);
     return convertPcm(samples, PCM_RATE, format === 'pcm' ? 'pcm' : 'wav');
   },

@@ -1,3 +1,4 @@
+import { isEventStream } from '../../contract/event-reader.ts';
 import {
   definePlugin,
   type ModelInfo,
@@ -55,7 +56,7 @@ const codec: SpeechCodec = {
     };
   },
   decode({ format }, headers): AudioDecoder {
-    const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
+    const events = isEventStream(headers);
     const sound = events ? decodeEventSound(readEvent) : decodeJsonSound(readWhole);
     return format === 'pcm' ? unwrapWav(sound) : sound;
   },

@@ -1,3 +1,4 @@
+import { isEventStream } from '../../contract/event-reader.ts';
 import {
   definePlugin,
   type ModelInfo,
@@ -65,7 +66,7 @@ const codec: SpeechCodec = {
   },
   decode(_input, headers): AudioDecoder {
     // OpenAI-compatible servers may send plain sound where events were requested.
-    const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
+    const events = isEventStream(headers);
     return events ? decodeEventSound(readEvent) : decodeSound(headers);
   },
 };

@@ -51,6 +51,47 @@ const FALLING: readonly (readonly [title: string, wire: Wire, model: string, eve
   ],
 ];
 
+/** Usage in the first and the last event of a stream with 100 output tokens, and the cost at 5 dollars per million input tokens. */
+const SPLIT: readonly (readonly [title: string, first: Json, last: Json, usd: number])[] = [
+  [
+    'the last one, which reports a part of the same tokens as cached',
+    { input_tokens: 65_288 },
+    { input_tokens: 34_347, cache_read_input_tokens: 30_941 },
+    0.1897055,
+  ],
+  [
+    'the last one, which reports more tokens and fewer of them uncached',
+    { input_tokens: 1000, cache_read_input_tokens: 0 },
+    { input_tokens: 400, cache_read_input_tokens: 700 },
+    0.00485,
+  ],
+  [
+    'the last one, which reports fewer tokens written to the cache and the same sum',
+    { input_tokens: 0, cache_creation_input_tokens: 1000, cache_creation: { ephemeral_1h_input_tokens: 1000 } },
+    { input_tokens: 400, cache_creation_input_tokens: 600 },
+    0.00825,
+  ],
+  [
+    'the first one, if the last one reports fewer tokens',
+    { input_tokens: 1000 },
+    { input_tokens: 100, cache_read_input_tokens: 800 },
+    0.0075,
+  ],
+  [
+    'the first one, if the last one reports the same tokens without a split',
+    { input_tokens: 10, cache_read_input_tokens: 990 },
+    { input_tokens: 1000 },
+    0.003045,
+  ],
+  [
+    'both, if only the first one has the lifetime of the cache',
+    { input_tokens: 10, cache_creation_input_tokens: 1000, cache_creation: { ephemeral_1h_input_tokens: 1000 } },
+    { input_tokens: 10, cache_creation_input_tokens: 1000 },
+    0.01255,
+  ],
+  ['both, if the last one has no count of the input', { input_tokens: 10 }, { cache_read_input_tokens: 990 }, 0.003045],
+];
+
 describe('usage in a vendor’s response is charged', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
@@ -159,6 +200,17 @@ describe('usage in a vendor’s response is charged', () => {
       estimated: false,
     });
   });
+
+  for (const [title, first, last, usd] of SPLIT)
+    it(`G12: of the first and the last usage of a stream: ${title}`, async () => {
+      const events = MESSAGES.events({ usage: { ...last, output_tokens: 100 } }).map((event) =>
+        typeof event === 'object' && 'message' in event
+          ? { ...event, message: { ...(event.message as object), usage: { ...first, output_tokens: 1 } } }
+          : event,
+      );
+      const call = { wire: MESSAGES, model: 'anthropic/claude-opus-5' };
+      expect(await charge(eventStream(events), call, true)).to.deep.equal({ usd, estimated: false });
+    });
 
   for (const [title, wire, model, events] of FALLING)
     it(`usage of a stream never falls: ${title} (E7)`, async () => {

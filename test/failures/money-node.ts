@@ -1,4 +1,5 @@
 import type { Ledger, Provider, Store } from '../../contract/index.ts';
+import { RejectedFields } from '../../core/calls/added-fields.ts';
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createServices } from '../../core/calls/generation.ts';
 import { Routes } from '../../core/calls/routes.ts';
@@ -49,6 +50,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     closing: new AbortController().signal,
     planOf: () => undefined,
     seals: createSeals(() => store.sets),
+    rejected: new RejectedFields(),
     allParts: () => [],
     partsOf: () => parts,
   };

@@ -8,14 +8,14 @@ import { readSources } from './source-tree.ts';
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'once a generation': [
     ...['CallDeps', 'OperationParts', 'Generation', 'Routes', 'RouteSources', 'Seals', 'DialectRoutes', 'TokenRules'],
-    'CountBounds',
+    ...['CountBounds', 'RejectedFields'],
   ],
   'once a model name': ['Route', 'RouteTarget', 'NativeRows', 'DialectAliases'],
   'a stream': [
     ...['OpenedChat', 'OpenStream', 'Batch', 'Batches', 'ReadSoFar', 'Decoded', 'OpenBatch', 'ChatStream'],
     ...['RunningStream', 'FrameWriter', 'StreamPrefix', 'Broken', 'Resumed', 'ResumePoint'],
   ],
-  'a failure': ['FailedAttempt', 'FailureFacts'],
+  'a failure': ['FailedAttempt', 'FailureFacts', 'Rejected'],
   'two targets at once': ['Attempts', 'Ended', 'Runner'],
   'a count or a draft': ['Counter', 'Question', 'CountingRow', 'Draft'],
   'another operation': ['Responded', 'AttemptWork'],

@@ -31,7 +31,7 @@ import { anthropicFailure } from './errors.ts';
 import { isUsualOrder, opaqueOf, readFinish } from './tables.ts';
 import { isThinkingBlock } from './thinking.ts';
 import type { Block } from './types.ts';
-import { anthropicUsage } from './usage.ts';
+import { anthropicUsage, laterAnthropicUsage } from './usage.ts';
 
 /**
  * Converts a message to a chat completion. Throws {@link StreamFailure} for a 200 without a message, and for an
@@ -426,15 +426,7 @@ class EventReader implements StreamDecoder {
     return [...this.#emit(refusal === null ? [] : [{ refusal }]), { ...last, ...contextOf(event) }];
   }
 
-  /** Later counts replace earlier ones, since they are cumulative, unless they are missing, null or lower. */
   #count(usage: unknown): void {
-    const counts = Object.entries(readObject(usage)).filter(
-      ([name, value]) => value !== null && value !== undefined && !isLess(value, this.#usage[name]),
-    );
-    this.#usage = { ...this.#usage, ...Object.fromEntries(counts) };
+    this.#usage = laterAnthropicUsage(this.#usage, readObject(usage));
   }
-}
-
-function isLess(value: unknown, before: unknown): boolean {
-  return typeof value === 'number' && typeof before === 'number' && value < before;
 }

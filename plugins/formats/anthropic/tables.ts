@@ -294,7 +294,7 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     tools: { rule: 'passed', note: '`parameters` becomes `input_schema`, `cache_control` is kept.' },
     tool_choice: {
       rule: 'passed',
-      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction at the end of the user’s last turn, and the field is reported as dropped. With a named tool the other tools are still sent.',
+      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction at the end of the user’s last turn, and the field is reported as dropped. A response without the call is requested once more, then 400. With a named tool the other tools are still sent.',
     },
     parallel_tool_calls: { rule: 'renamed', to: 'tool_choice.disable_parallel_tool_use', neutral: [true] },
     reasoning_effort: {

@@ -42,6 +42,52 @@ export function anthropicUsage(usage: unknown, model?: string, isRefused = false
   };
 }
 
+/** Counts of the input, which add up to the prompt. */
+const INPUT: readonly string[] = Object.freeze([
+  'input_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+]);
+
+/**
+ * Merges the usage of a stream with that of a later event. Counts are cumulative, so later ones replace earlier ones
+ * unless they are missing, null or lower. A later event may divide the same input between other counts. If both
+ * have `input_tokens`, it replaces all counts of the input, or none of them if their sum would be lower.
+ */
+export function laterAnthropicUsage(before: JsonObject, later: JsonObject): JsonObject {
+  const isComplete = [before, later].every((usage) => (usage['input_tokens'] ?? undefined) !== undefined);
+  const replaces = isComplete && replacesInput(before, later);
+  const merged = replaces ? withoutInput(before, later) : { ...before };
+  for (const [name, value] of Object.entries(later)) {
+    if (value === null || value === undefined || isLess(value, merged[name])) continue;
+    if (!isComplete || replaces || !INPUT.includes(name)) merged[name] = value;
+  }
+  return merged;
+}
+
+/** Returns whether later counts of the input are higher, or as high and divided between input and cache. */
+function replacesInput(before: JsonObject, later: JsonObject): boolean {
+  const sum = inputOf(later);
+  const isDivided = INPUT.some((name) => name !== 'input_tokens' && (later[name] ?? undefined) !== undefined);
+  return sum > inputOf(before) || (isDivided && sum === inputOf(before));
+}
+
+function inputOf(usage: JsonObject): number {
+  return INPUT.reduce((sum, name) => sum + Number(usage[name] ?? 0), 0);
+}
+
+/** Removes the counts of the input. The lifetime of cached tokens is kept unless fewer are written to the cache later. */
+function withoutInput(before: JsonObject, later: JsonObject): Record<string, unknown> {
+  const { cache_creation: lifetimes, cache_creation_input_tokens: written, ...others } = before;
+  const kept = isLess(later['cache_creation_input_tokens'] ?? 0, written) ? undefined : lifetimes;
+  for (const name of INPUT) delete others[name];
+  return { ...others, ...(kept !== undefined && { cache_creation: kept }) };
+}
+
+function isLess(value: unknown, before: unknown): boolean {
+  return typeof value === 'number' && typeof before === 'number' && value < before;
+}
+
 interface Counts {
   readonly input: number;
   readonly output: number;

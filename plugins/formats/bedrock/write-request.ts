@@ -31,7 +31,7 @@ import {
   toolsOfHistory,
   urlOf,
 } from '../kit/index.ts';
-import { CONVERSE_FIELDS } from './tables.ts';
+import { CONVERSE_FIELDS, IMAGES_APART } from './tables.ts';
 
 type Block = JsonObject;
 
@@ -67,8 +67,9 @@ export function converseRequest(request: ChatRequest, call: CodecCall): HttpRequ
   const inferenceConfig = readInference(input);
   const toolConfig = readToolConfig(input, conversation, mark, dropped);
   const own = readEffort(input, dropped);
+  const results = IMAGES_APART.test(call.model) ? resultsApart : resultBlocks;
   const body = {
-    ...converseMessages(conversation, instructionOf(input), mark, dropped),
+    ...converseMessages(conversation, instructionOf(input), { mark, results }, dropped),
     ...(Object.keys(inferenceConfig).length > 0 && { inferenceConfig }),
     ...(toolConfig && { toolConfig }),
     ...(own && { additionalModelRequestFields: own }),
@@ -153,20 +154,15 @@ function toolBlock({ name, description, parameters = ANY_OBJECT }: FunctionTool)
 function converseMessages(
   { system, turns }: Conversation,
   instruction: string | undefined,
-  mark: Mark,
+  { mark, results }: { readonly mark: Mark; readonly results: typeof resultBlocks },
   dropped: string[],
 ): { readonly messages: readonly Message[]; readonly system?: readonly Block[] } {
   const messages: Message[] = [];
-  const names = { documents: 0 };
+  const names: Names = { documents: 0 };
   const blocks = (part: Located<ContentPart>): readonly Block[] => [...partBlocks(part, names), ...mark(part.value)];
   for (const turn of turns) {
     if (turn.kind === 'user') append(messages, 'user', turn.parts.flatMap(blocks));
-    else if (turn.kind === 'results')
-      append(
-        messages,
-        'user',
-        turn.results.map((result) => resultBlock(result, names)),
-      );
+    else if (turn.kind === 'results') append(messages, 'user', results(turn.results, names));
     else {
       const calls = turn.calls.map(({ id, name, arguments: text }) => ({
         toolUse: { toolUseId: toolCallId(id, 64), name, input: parseArguments(text) },
@@ -209,15 +205,38 @@ function thoughtBlocks(
   });
 }
 
-function resultBlock({ call, parts, message }: ToolResult, names: { documents: number }): Block {
-  const content = parts.flatMap((part) => partBlocks(part, names));
-  return {
-    toolResult: {
-      toolUseId: toolCallId(call.id, 64),
-      content: content.length > 0 ? content : [{ text: '(empty)' }],
-      ...(message.is_error === true && { status: 'error' }),
-    },
-  };
+interface Names {
+  documents: number;
+}
+
+function resultBlocks(results: readonly ToolResult[], names: Names): readonly Block[] {
+  return results.map((result) => {
+    const content = result.parts.flatMap((part) => partBlocks(part, names));
+    return resultBlock(result, content.length > 0 ? content : [{ text: '(empty)' }]);
+  });
+}
+
+/** Results for models that refuse images in them. The images follow the results of their turn, with the id of the call. */
+function resultsApart(results: readonly ToolResult[], names: Names): readonly Block[] {
+  const apart: Block[] = [];
+  const blocks = results.map((result) => {
+    const content = result.parts.flatMap((part) => partBlocks(part, names));
+    const images = content.filter((block) => 'image' in block);
+    const others = content.filter((block) => !('image' in block));
+    if (images.length > 0) apart.push({ text: `Result of call ${callIdOf(result)}:` }, ...images);
+    const replacement = images.length > 0 ? 'The images follow the tool results.' : '(empty)';
+    return resultBlock(result, others.length > 0 ? others : [{ text: replacement }]);
+  });
+  return [...blocks, ...apart];
+}
+
+function resultBlock(result: ToolResult, content: readonly Block[]): Block {
+  const isError = result.message.is_error === true;
+  return { toolResult: { toolUseId: callIdOf(result), content, ...(isError && { status: 'error' }) } };
+}
+
+function callIdOf({ call }: ToolResult): string {
+  return toolCallId(call.id, 64);
 }
 
 /** A text block; none for blank text, which the vendor rejects. */
@@ -245,7 +264,7 @@ const DOCUMENTS: Readonly<Record<string, string>> = Object.freeze({
   'text/markdown': 'md',
 });
 
-function partBlocks(part: Located<ContentPart>, names: { documents: number }): readonly Block[] {
+function partBlocks(part: Located<ContentPart>, names: Names): readonly Block[] {
   const { value, at } = part;
   const text = textOf(value);
   if (text !== undefined) return textBlocks(text);

@@ -32,7 +32,9 @@ import type { CompatibleRule, CompatibleRules, Differences, Variant } from './ty
 
 /** Creates the request half of a codec: wire, fields by rule, messages, stream options. */
 export function createRequestWriter(differences: Differences, rulesFor: RulesFor): ChatCodec['request'] {
-  const { cacheMarks, historyTools, streamUsage = 'ask', streamOptions } = differences;
+  const { cacheMarks, historyTools, streamUsage = 'ask' } = differences;
+  const streamOptions = { ...differences.streamOptions, include_usage: true };
+  const optionNames = Object.keys(streamOptions);
   return (request, call) => {
     const rules = rulesFor(request);
     const dropped: string[] = [];
@@ -52,14 +54,21 @@ export function createRequestWriter(differences: Differences, rulesFor: RulesFor
     // Requests usage wherever the vendor sends it only on request.
     if (call.stream) body['stream'] = true;
     else if (input.stream === false) body['stream'] = false;
-    if (call.stream && streamUsage === 'ask')
-      body['stream_options'] = { ...input.stream_options, ...streamOptions, include_usage: true };
+    const requestsUsage = call.stream && streamUsage === 'ask';
+    if (requestsUsage) body['stream_options'] = { ...input.stream_options, ...streamOptions };
     for (const field in rules.defaults)
       if (input[field] === undefined || input[field] === null) body[field] = rules.defaults[field];
     Object.assign(body, fields);
     const path = differences.path?.('chat/completions', call.model) ?? '/chat/completions';
-    return dropped.length > 0 ? { path, body, dropped } : { path, body };
+    const written = requestsUsage ? { path, body, added: addedOptions(optionNames, input) } : { path, body };
+    return dropped.length > 0 ? { ...written, dropped } : written;
   };
+}
+
+/** Stream options that the caller did not send. */
+function addedOptions(names: readonly string[], { stream_options: sent }: ChatRequest): readonly string[] {
+  const added = sent ? names.filter((name) => (readObject(sent)[name] ?? undefined) === undefined) : names;
+  return added.map((name) => `stream_options.${name}`);
 }
 
 /** Writes a request for the wire `responses` from the fields that the rules produced. */
@@ -80,7 +89,12 @@ function writeOnResponses(
   for (const field of [...left, ...written.dropped]) tellDropped(dropped, field);
   const path = responsesPath?.(call.model) ?? '/responses';
   const body = { ...rules.variant?.defaults, ...written.body };
-  return dropped.length > 0 ? { path, body, dropped } : { path, body };
+  const added = [
+    ...(wanted === undefined ? ['reasoning.summary'] : []),
+    'include',
+    ...(call.stream && streamOptions ? addedOptions(Object.keys(streamOptions), input) : []),
+  ];
+  return dropped.length > 0 ? { path, body, added, dropped } : { path, body, added };
 }
 
 /** Adapts tools to the vendor: removes those of other formats, and adds those that the history called. */
@@ -319,6 +333,7 @@ export function readChatRequest(body: ChatRequest, provider?: string): DialectRe
 
 function readMessage(message: ChatMessage, at: number, findings: Findings): ChatMessage {
   let read = INNER in message ? withoutInner(message, findings) : message;
+  if (read['reasoning'] !== undefined || read['thinking'] !== undefined) read = readThought(read);
   if (read.reasoning_details || read['thinking_blocks'] !== undefined) read = readReasoning(read);
   const { content, tool_calls: calls } = read;
   const readContent =
@@ -389,6 +404,20 @@ function readPart(given: ContentPart, at: string, needs: DialectNeed[]): Content
   }
   const { file_id: _id, ...rest } = file;
   return { ...part, file: { ...rest, [/^data:/i.test(id) ? 'file_data' : 'file_url']: id } };
+}
+
+/**
+ * Names in which clients keep the text of a model's thinking: those of DeepSeek, of Groq and OpenRouter, and of Ollama. The
+ * first text counts, since the gateway sends the same text under two names.
+ */
+const THOUGHTS = ['reasoning_content', 'reasoning', 'thinking'] as const;
+
+/** Converts the text of a message's thinking to its canonical name. Other roles have none. */
+function readThought(message: ChatMessage): ChatMessage {
+  if (message.role !== 'assistant') return message;
+  const { reasoning_content: _content, reasoning: _reasoning, thinking: _thinking, ...rest } = message;
+  const text = THOUGHTS.map((name) => readString(message[name])).find((value) => value !== undefined);
+  return text === undefined ? rest : { ...rest, reasoning_content: text };
 }
 
 /** Converts the reasoning of a message to the canonical form, from any form that clients keep. */

@@ -15,11 +15,6 @@ import {
 /** Maximum length of an event: a complete image in base64. */
 const MAX_EVENT_LENGTH = 32 * 1024 * 1024;
 
-/** Returns true if a vendor responds with a stream; those without streaming return a complete response. */
-export function isEventStream({ headers }: Pick<AttemptResponse, 'headers'>): boolean {
-  return /^text\/event-stream/i.test(headers['content-type'] ?? '');
-}
-
 /** Complete response of a vendor as JSON; undefined if invalid. */
 export async function readWhole(response: Pick<AttemptResponse, 'readAll'>): Promise<unknown> {
   return parseJson((await response.readAll()).toString('utf8'));

@@ -71,6 +71,65 @@ describe('bedrock: requests to Converse', () => {
     });
   });
 
+  describe('images of tool results', () => {
+    const image = { image: { format: 'png', source: { bytes: 'iVBORw0KGgo=' } } };
+    const png = { type: 'image_url', image_url: { url: PNG } };
+    const result = (id: string, ...content: readonly object[]) => ({ role: 'tool', tool_call_id: id, content });
+    const contentOf = (model: string, ...results: readonly { readonly tool_call_id: string }[]) => {
+      const calls = results.map(({ tool_call_id: id }) => ({ ...CALL, id }));
+      const messages = [{ role: 'user', content: 'Look' }, { role: 'assistant', tool_calls: calls }, ...results];
+      const { body, dropped } = write({
+        model,
+        tools: [TOOL],
+        messages: [...messages, { role: 'user', content: 'And?' }],
+      });
+      expect(dropped ?? []).to.deep.equal([]);
+      return (body['messages'] as readonly { readonly content: readonly object[] }[])[2]?.content;
+    };
+    const block = (toolUseId: string, ...content: readonly object[]) => ({ toolResult: { toolUseId, content } });
+
+    for (const model of ['openai.gpt-5.5', 'us.openai.gpt-6-sol-v1:0'])
+      it(`G7: follow the results at ${model}, which refuses them inside`, () => {
+        expect(contentOf(model, result('a', { type: 'text', text: 'Seen' }, png))).to.deep.equal([
+          block('a', { text: 'Seen' }),
+          { text: 'Result of call a:' },
+          image,
+          { text: 'And?' },
+        ]);
+        expect(contentOf(model, result('a', png, png), result('b'), result('c', png))).to.deep.equal([
+          block('a', { text: 'The images follow the tool results.' }),
+          block('b', { text: '(empty)' }),
+          block('c', { text: 'The images follow the tool results.' }),
+          ...[{ text: 'Result of call a:' }, image, image],
+          ...[{ text: 'Result of call c:' }, image],
+          { text: 'And?' },
+        ]);
+      });
+
+    it('G7: stay inside at Nova and other models', () => {
+      for (const model of [NOVA, 'mistral.pixtral-large-2502-v1:0'])
+        expect(contentOf(model, result('a', { type: 'text', text: 'Seen' }, png))).to.deep.equal([
+          block('a', { text: 'Seen' }, image),
+          { text: 'And?' },
+        ]);
+    });
+
+    it('G7: stay inside at Claude', () => {
+      const { body } = write({
+        model: CLAUDE,
+        messages: [
+          { role: 'user', content: 'Look' },
+          { role: 'assistant', tool_calls: [{ ...CALL, id: 'a' }] },
+          result('a', png),
+        ],
+      });
+      const [, , last] = body['messages'] as readonly { readonly content: readonly JsonObject[] }[];
+      expect(last?.content).to.have.length(1);
+      expect(last?.content[0]).to.deep.include({ type: 'tool_result', tool_use_id: 'a' });
+      expect(JSON.stringify(last?.content[0]?.['content'])).to.contain('"type":"image"');
+    });
+  });
+
   it('declares the tools that the history called, and none if none may be called', () => {
     const messages = [
       { role: 'user', content: 'Hi' },

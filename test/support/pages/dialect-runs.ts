@@ -97,6 +97,23 @@ const RESPONSE = Object.freeze({
     ...{ inputTokens: 3, outputTokens: 2 },
   },
 });
+/** Response to a request with tools, which may require a call. */
+const CALLING = Object.freeze({
+  ...RESPONSE,
+  stop_reason: 'tool_use',
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: WORDS,
+        tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'now', arguments: '{}' } }],
+      },
+      finish_reason: 'tool_calls',
+    },
+  ],
+  content: [...RESPONSE.content, { type: 'tool_use', id: 'call_1', name: 'now', input: {} }],
+});
 const ITEM = {
   id: 'i',
   type: 'message',
@@ -127,7 +144,9 @@ const PATHS: Readonly<Record<string, (model: string) => string>> = Object.freeze
 /** Gateway in front of a vendor that accepts everything, with the name of every provider. */
 export async function openDialectRuns(providers: readonly BuiltInProvider[]): Promise<DialectRuns> {
   const vendor = await startScriptedUpstream(async (wire) => {
-    await wire.send(respondWith(200, wire.request.path.includes('/responses') ? OF_RESPONSES : RESPONSE));
+    const { path, body } = wire.request;
+    const plain = body.includes('"tools"') ? CALLING : RESPONSE;
+    await wire.send(respondWith(200, path.includes('/responses') ? OF_RESPONSES : plain));
   });
   const serverTools = ['web_search', 'googleSearch'];
   const gateway = await startGateway({
