@@ -102,8 +102,10 @@ function chunks(wire: Wire, said: ScriptedOutput): readonly object[] {
     created: 1_790_000_000,
     model: `${wire}-model`,
   };
+  // Each of Mistral's deltas has a content.
+  const own = wire === 'mistral' ? { content: '' } : {};
   const chunkOf = (delta: object, finish_reason: string | null = null) => ({
-    ...{ ...head, choices: [{ index: 0, delta, finish_reason, logprobs: null }] },
+    ...{ ...head, choices: [{ index: 0, delta: { ...own, ...delta }, finish_reason, logprobs: null }] },
   });
   let calls = 0;
   const deltas = said.pieces.flatMap((piece): readonly object[] => {
@@ -114,8 +116,11 @@ function chunks(wire: Wire, said: ScriptedOutput): readonly object[] {
     return [{ tool_calls: [{ index, ...callOf(piece, '') }] }, ...more];
   });
   const opening = chunkOf({ role: 'assistant', content: '' });
-  const usage = { ...head, choices: [], usage: openaiUsage(said) };
-  return [opening, ...deltas.map((delta) => chunkOf(delta)), chunkOf({}, finishOf(said)), usage];
+  const last = chunkOf({}, finishOf(said));
+  const usage = openaiUsage(said);
+  // Mistral's last chunk has the usage; others send it in a chunk of its own.
+  const ending = wire === 'mistral' ? [{ ...last, usage }] : [last, { ...head, choices: [], usage }];
+  return [opening, ...deltas.map((delta) => chunkOf(delta)), ...ending];
 }
 
 const STOP_REASON = Object.freeze({

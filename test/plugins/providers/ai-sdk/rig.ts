@@ -15,8 +15,11 @@ const require = createRequire(import.meta.url);
 /** File of an installed package, since the gateway of a test has a folder of its own. */
 export const fileOf = (name: string): string => path.dirname(require.resolve(`${name}/package.json`));
 
+/** Groq's is OpenAI's with differences. */
+type PackageWire = Wire | 'groq';
+
 interface Packaged {
-  readonly wire: Wire;
+  readonly wire: PackageWire;
   readonly options: Readonly<Record<string, unknown>>;
   /** Path that the package adds to the address. */
   readonly base: string;
@@ -33,6 +36,9 @@ export const PACKAGES: Readonly<Record<string, Packaged>> = Object.freeze({
     key: ['authorization', 'Bearer '],
   },
   '@ai-sdk/deepinfra': { wire: 'openai', options: {}, base: '/v1', key: ['authorization', 'Bearer '], schema: false },
+  '@ai-sdk/groq': { wire: 'groq', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
+  '@ai-sdk/mistral': { wire: 'mistral', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
+  '@ai-sdk/baseten': { wire: 'openai', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
   '@ai-sdk/anthropic': { wire: 'anthropic', options: {}, base: '/v1', key: ['x-api-key', ''] },
   '@ai-sdk/google': { wire: 'gemini', options: {}, base: '/v1beta', key: ['x-goog-api-key', ''] },
 });
@@ -45,13 +51,24 @@ export function isStreamed({ path: sent, body }: RecordedRequest): boolean {
 
 /** Answers in the wire's format, whole or streamed as asked. */
 export const respondAs =
-  (wire: Wire, said: ScriptedOutput): Script =>
-  ({ request, send }) =>
+  (wire: PackageWire, said: ScriptedOutput): Script =>
+  ({ request, send }) => {
+    const spoken = wire === 'groq' ? 'openai' : wire;
+    const isEvents = isStreamed(request);
+    const written = isEvents ? streamText(spoken, said) : JSON.stringify(wholeBody(spoken, said));
     send(
-      isStreamed(request)
-        ? respondWith(200, streamText(wire, said), { 'content-type': 'text/event-stream' })
-        : respondWith(200, wholeBody(wire, said)),
+      respondWith(200, wire === 'groq' ? asGroq(written) : written, {
+        'content-type': isEvents ? 'text/event-stream' : 'application/json',
+      }),
     );
+  };
+
+/** Groq names thoughts otherwise, and its streams have the usage in a place of their own. */
+function asGroq(text: string): string {
+  return text
+    .replaceAll('"reasoning_content"', '"reasoning"')
+    .replace(/"choices":\[\],"usage":(.*)\}\n/, '"choices":[],"x_groq":{"usage":$1}}\n');
+}
 
 export interface AiRig {
   readonly vendor: ScriptedUpstream;
