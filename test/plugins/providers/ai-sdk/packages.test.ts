@@ -19,14 +19,14 @@ const BYTES: Readonly<Record<string, { readonly folder: string; readonly options
 const OTHERS = ['@ai-sdk/huggingface', '@ai-sdk/openai', '@ai-sdk/replicate'];
 const NAMES = [...Object.keys(PACKAGES), ...Object.keys(BYTES), ...OTHERS].toSorted();
 
-interface Answer {
+interface ChatBody {
   readonly choices: readonly {
     readonly message: { content?: string; reasoning_content?: string; tool_calls?: readonly unknown[] };
   }[];
   readonly usage: { prompt_tokens: number; prompt_tokens_details?: { cached_tokens?: number } };
 }
 
-/** Whole answers of a scripted vendor that together have every part. */
+/** Whole responses of a scripted vendor that together have every part. */
 function scriptsOf(name: string): readonly Script[] {
   const known = PACKAGES[name];
   if (known)
@@ -50,7 +50,7 @@ function scriptsOf(name: string): readonly Script[] {
     );
 }
 
-/** Parts of an answer that reach the caller. */
+/** Parts of a response that reach the caller. */
 async function survivorsOf(name: string): Promise<string> {
   const own = BYTES[name];
   const rig = await startAi(name, own && { package: fileOf(name), options: own.options });
@@ -62,7 +62,7 @@ async function survivorsOf(name: string): Promise<string> {
         ...{ model: 'acme/m-1', messages: [{ role: 'user', content: 'Hi' }] },
         tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
       });
-      const body = (await response.json()) as Answer;
+      const body = (await response.json()) as ChatBody;
       expect(response.status, JSON.stringify(body) + rig.gateway.logText()).to.equal(200);
       const [{ message } = { message: {} }] = body.choices;
       if (message.content) found.add('text');
@@ -109,7 +109,7 @@ async function rowOf(name: string): Promise<string> {
 }
 
 describe('the page on packages of the AI SDK', () => {
-  it('44: shows what survives of an answer by each package, and the operations that it has', async () => {
+  it('44: shows what survives of a response by each package, and the operations that it has', async () => {
     const rows: string[] = [];
     for (const name of NAMES) rows.push(await rowOf(name));
     const table = ['| Package | Specification | Chat | Other operations |', '|---|---|---|---|', ...rows].join('\n');
