@@ -8,17 +8,11 @@ const ABILITIES: ReadonlyMap<string, readonly string[]> = new Map([
   [
     'search',
     [
-      ...[
-        'browser_search',
-        'enterprise_web_search',
-        'google_search',
-        'google_search_retrieval',
-        'openrouter:web_search',
-      ],
+      ...['browser_search', 'enterprise_web_search', 'google_search', 'google_search_retrieval'],
       ...['web_search', 'web_search_options', 'web_search_premium', 'x_search'],
     ],
   ],
-  ['fetch', ['openrouter:web_fetch', 'url_context', 'visit_website', 'web_fetch']],
+  ['fetch', ['url_context', 'visit_website', 'web_fetch']],
   ['code', ['code_execution', 'code_interpreter']],
   ['files', ['collections_search', 'document_library', 'file_search']],
   ['mcp', ['mcp', 'mcp_server', 'mcp_servers', 'mcp_toolset']],
@@ -32,6 +26,9 @@ const FREE: readonly string[] = Object.freeze(['tool_search_tool_bm25', 'tool_se
 const DATE = /[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2})$/;
 const PREVIEW = /_preview$/;
 
+/** Prefix of a relay's own tools. */
+const VENDOR = /^\w+:/;
+
 /** Returns whether a caller may use the tool of a name, as the vendor spells it. */
 export type ToolRules = (name: string) => boolean;
 
@@ -42,14 +39,13 @@ const NONE: readonly string[] = Object.freeze([]);
 export function toolRulesOf(permissions: readonly string[] = NONE): ToolRules {
   const known = compiled.get(permissions);
   if (known) return known;
-  const allowed = new Set([
-    ...FREE,
-    ...permissions.flatMap((name) => [inSnakeCase(name), ...(ABILITIES.get(name) ?? [])]),
-  ]);
+  const names = new Set([...FREE, ...permissions.map(inSnakeCase)]);
+  const tools = new Set(permissions.flatMap((name) => ABILITIES.get(name) ?? []));
   const rules: ToolRules = (name) => {
     const spelled = inSnakeCase(name);
     const undated = spelled.replace(DATE, '');
-    return allowed.has(spelled) || allowed.has(undated) || allowed.has(undated.replace(PREVIEW, ''));
+    const plain = undated.replace(PREVIEW, '');
+    return names.has(spelled) || names.has(undated) || names.has(plain) || tools.has(plain.replace(VENDOR, ''));
   };
   compiled.set(permissions, rules);
   return rules;

@@ -76,7 +76,7 @@ describe('G22: abilities in `server_tools` of a key and `serverTools` of a plan'
     upstream = await startScriptedUpstream();
     const at = { baseUrl: upstream.url, apiKey: 'k' };
     gateway = await startGateway({
-      providers: { openai: at, anthropic: at, gemini: at },
+      providers: { openai: at, anthropic: { ...at, native: { references: 'allow' } }, gemini: at },
       plans: Object.fromEntries(
         ['search', 'fetch', 'code', 'mcp'].map((ability) => [`plan-${ability}`, { serverTools: [ability] }]),
       ),
