@@ -5,7 +5,7 @@ import type { JsonObject } from '../../contract/index.ts';
 import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../support/gateways/ingress-rig.ts';
 import type { ScriptedOutput } from '../support/vendors/vendor-wires.ts';
 
-const AGENT = 'speakeasy-sdk/typescript 2.7.0 2.884.13 1.0.0 @mistralai/mistralai';
+const AGENT = 'mistral-client-typescript/2.7.0';
 const THOUGHT = 'Both cities.';
 const SAID: ScriptedOutput = {
   pieces: [
@@ -46,7 +46,7 @@ const CALLS = {
   },
 };
 /** `CompletionChunk` of the SDK, with a choice in each chunk, as its examples read it. */
-const isChunk = new Ajv2020({ allowUnionTypes: true }).compile({
+const isChunk = new Ajv2020({ strict: false }).compile({
   type: 'object',
   required: ['id', 'model', 'choices'],
   properties: {

@@ -5,12 +5,14 @@
  */
 import type { ChatChunk, ChatResponse, ChunkChoice, DialectInput, ToolCallDelta } from '../../../contract/index.ts';
 
-/** `speakeasy-sdk/typescript 2.7.0 … @mistralai/mistralai`, `speakeasy-sdk/python … mistralai`. */
-const AGENT = /\bmistralai\b/;
+/** `mistral-client-typescript/2.7.0`, `mistral-client-python/…`. */
+const AGENT = /^mistral-client-/;
 
+/** The second header is for web pages, which may not set the first one. Source: `custom_user_agent.ts` of the SDK. */
 export function isMistralClient({ headers }: DialectInput<unknown>): boolean {
-  const agent = headers['user-agent'];
-  return typeof agent === 'string' && AGENT.test(agent);
+  return [headers['user-agent'], headers['x-mistral-user-agent']].some(
+    (agent) => typeof agent === 'string' && AGENT.test(agent),
+  );
 }
 
 /** Message or delta with its thinking in the content. */
