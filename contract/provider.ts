@@ -231,6 +231,8 @@ export interface TransportResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: AsyncIterable<Uint8Array>;
+  /** Request fields that a {@link ClientLibrary} did not send; reported in `x-tollgate-dropped` with those of the request. */
+  readonly dropped?: readonly string[];
 }
 
 /** Replaces the network. Aborting the signal ends the work at once. */

@@ -3,7 +3,7 @@ import { topLevel } from '../../config/compose-schema.ts';
 import { GROUP_NAMES, GROUPS, type PluginSchema } from '../../config/core-schema.ts';
 import { ROUTE_SCHEMA } from '../../config/model-routes.ts';
 import { isObject, type Schema } from '../../contract/json.ts';
-import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
+import { PROVIDER_OPTIONS } from '../../plugins/formats/kit/options.ts';
 
 const STYLE =
   'body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}table{border-collapse:collapse;width:100%}td,th{border:1px solid #ccc;padding:.3rem .5rem;text-align:left;vertical-align:top}code{font-size:.9em}';

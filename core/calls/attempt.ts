@@ -23,7 +23,7 @@ import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import { pluginError } from '../plugins/attribution.ts';
 import { redactError, redactText } from '../plugins/plugin-secrets.ts';
 import { type Rejected, rejectedFields, withoutAdded } from './added-fields.ts';
-import { type Call, owedBy } from './call.ts';
+import { type Call, owedBy, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
 import { assertEffects, effectsOf } from './gates.ts';
@@ -160,6 +160,7 @@ function startClient(
         }
       });
       isOver = true;
+      if (response.dropped) recordDropped(call, response.dropped);
       return response;
     },
     failure: () => (isOver ? undefined : broken),

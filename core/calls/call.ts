@@ -384,3 +384,14 @@ function usageOfUnits({ prompt_tokens, completion_tokens = 0 }: Units): Usage | 
   if (prompt_tokens === undefined) return undefined;
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
+
+/** Maximum number of ignored fields that are recorded, and maximum length of their names. */
+const MAX_DROPPED = 32;
+const MAX_DROPPED_NAME = 64;
+
+/** Adds fields that a vendor ignored to those that its request did not have. */
+export function recordDropped({ record }: Call, dropped: readonly string[]): void {
+  if (dropped.length === 0) return;
+  const names = dropped.slice(0, MAX_DROPPED).map((name) => name.slice(0, MAX_DROPPED_NAME));
+  record.dropped = [...new Set([...(record.dropped ?? []), ...names])];
+}

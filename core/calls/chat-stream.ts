@@ -12,17 +12,9 @@ import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
 import { forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
-import type { Call } from './call.ts';
+import { type Call, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import {
-  type ChatPlan,
-  planChat,
-  recordDropped,
-  recordUnmappedFinish,
-  takeDropped,
-  takeHookResponse,
-  writtenTokens,
-} from './chat.ts';
+import { type ChatPlan, planChat, recordUnmappedFinish, takeDropped, takeHookResponse, writtenTokens } from './chat.ts';
 import { chunksOfResponse, hasContent, isFinished, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';

@@ -10,7 +10,7 @@ import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../../contract
 import { redact } from '../../contract/redaction.ts';
 import { BYTES_PER_TOKEN } from '../../contract/units.ts';
 import { codecCallOf, forgetRefused, readJson, sendAttempt } from './attempt.ts';
-import type { Call } from './call.ts';
+import { type Call, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
@@ -102,12 +102,6 @@ export function takeDropped(
   return response as ChatResponse;
 }
 
-/** Adds fields that a vendor ignored to those that its request did not have. */
-export function recordDropped({ record }: Call, dropped: readonly string[]): void {
-  const named = [...(record.dropped ?? []), ...dropped.slice(0, MAX_DROPPED).map((name) => name.slice(0, MAX_FINISH))];
-  record.dropped = [...new Set(named)];
-}
-
 /** Takes the response of a hook. Nothing was sent, and the hook sets the cost. */
 export function takeHookResponse(call: Call, { response, cost = 0, saved, headers }: Answered): ChatResponse {
   const { record } = call;
@@ -118,9 +112,8 @@ export function takeHookResponse(call: Call, { response, cost = 0, saved, header
   return (usage ? response : { ...response, usage: NO_USAGE }) as ChatResponse;
 }
 
-/** Maximum length of a vendor's finish reason, or of the name of a field, that is recorded. */
+/** Maximum length of a vendor's finish reason that is recorded. */
 const MAX_FINISH = 64;
-const MAX_DROPPED = 32;
 
 /** Records the vendor's unknown finish reason of a response that counts as incomplete, once. */
 export function recordUnmappedFinish(

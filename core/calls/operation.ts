@@ -93,9 +93,9 @@ class AttemptWork {
   }
 
   async #send(http: HttpRequest, by?: SentBy): Promise<UpstreamResponse> {
+    this.#call.record.dropped = http.dropped?.length ? http.dropped : undefined;
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http, by);
     this.#call.record.providerHeaders = response.headers;
-    this.#call.record.dropped = http.dropped?.length ? http.dropped : undefined;
     this.#upstream = response;
     return response;
   }

@@ -14,6 +14,7 @@ import {
   type Plugin,
   type Provider,
   problemsOf,
+  readObject,
   readString,
   type Schema,
   StreamFailure,
@@ -379,22 +380,32 @@ function readEmbeddings(
 ): EmbeddingResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isObject(body) || !Array.isArray(body['data']))
+  // Some servers return the list alone.
+  const list = Array.isArray(body) ? { data: body.map(readVector) } : body;
+  if (!isObject(list) || !Array.isArray(list['data']))
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider returned a response without `data`.' });
-  const usage = isObject(body['usage']) ? body['usage'] : {};
+  const usage = isObject(list['usage']) ? list['usage'] : {};
   const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
   const cost = reportedCostOf(usage, differences);
   const counts = { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) };
   return {
     object: 'list',
-    data: body['data'].filter(isObject).map((item, position) => ({
+    data: list['data'].filter(isObject).map((item, position) => ({
       object: 'embedding',
       index: count(item['index']) ?? position,
       embedding: encoded(item['embedding'], input.encoding_format === 'base64'),
     })),
-    model: readString(body['model']) ?? call.model,
+    model: readString(list['model']) ?? call.model,
     usage: { ...counts, ...(cost !== undefined && { cost }) },
   };
+}
+
+/** Item of a list alone: llama.cpp nests the vector of a text in a list, Text Embeddings Inference sends only the vector. */
+function readVector(item: unknown): unknown {
+  if (Array.isArray(item)) return { embedding: item };
+  const { embedding } = readObject(item);
+  const isNested = Array.isArray(embedding) && embedding.length === 1 && Array.isArray(embedding[0]);
+  return isNested ? { ...readObject(item), embedding: embedding[0] as unknown } : item;
 }
 
 function encoded(embedding: unknown, asBase64: boolean): readonly number[] | string {

@@ -189,7 +189,7 @@ describe('a stream of a vendor with OpenAI’s format', () => {
       .slice(0, -1)
       .map((each) => JSON.parse(each));
     const deltas = read.flatMap(({ choices }) => choices.map(({ delta }: { delta: object }) => delta));
-    expect(deltas).to.deep.include({ reasoning_content: 'Hm.' });
+    expect(deltas).to.deep.include({ reasoning_content: 'Hm.', reasoning: 'Hm.' });
     expect(read.find(({ z }) => z === 1).choices[0].delta).to.deep.equal({ content: 'Well' });
   });
 

@@ -2,7 +2,7 @@ import { checkConfig, type KnownPlugins } from '../../config/check.ts';
 import type { GatewayConfig } from '../../config/core-schema.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
 import { readRawConfig } from '../../config/read.ts';
-import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
+import { PROVIDER_OPTIONS } from '../../plugins/formats/kit/options.ts';
 import { makeFolder } from '../support/folders.ts';
 
 /** Schema of a store on a server. */

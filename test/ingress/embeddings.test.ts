@@ -43,6 +43,39 @@ describe('POST /v1/embeddings', () => {
     });
   }
 
+  for (const [server, list] of Object.entries({
+    'Text Embeddings Inference': [
+      [1, 0],
+      [0, 1],
+    ],
+    'llama.cpp': [
+      { index: 1, embedding: [[0, 1]] },
+      { index: 0, embedding: [[1, 0]] },
+    ],
+    'a server of OpenAI’s format without its envelope': [
+      { index: 0, embedding: [1, 0] },
+      { index: 1, embedding: [0, 1] },
+    ],
+  }))
+    it(`G29: a list alone is a response: ${server}`, async () => {
+      rig.script('openai', respondWith(200, list));
+      const response = await rig.gateway.post('/v1/embeddings', {
+        ...{ model: 'openai/text-embedding-3-small', input: ['x', 'y'] },
+      });
+      const { data, usage } = (await response.json()) as {
+        data: { index: number; embedding: number[] }[];
+        usage: unknown;
+      };
+      expect(response.status).to.equal(200);
+      expect(data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => embedding)).to.deep.equal([
+        [1, 0],
+        [0, 1],
+      ]);
+      expect(usage).to.deep.equal({ prompt_tokens: 0, total_tokens: 0 });
+      // The tokens are estimated.
+      expect(Number(response.headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
+    });
+
   it('G66: ids of tokens as input reach the vendor', async () => {
     for (const [input, count] of [
       [[1, 2, 3], 1],

@@ -95,7 +95,7 @@ testOperation({
       },
       units: { prompt_tokens: 815 },
     },
-    // G29: the most relevant document is first, and a list alone is a response.
+    // The most relevant document is first, and a list alone is a response.
     {
       request: { model: 'm', ...REQUEST },
       vendor: UNSORTED,
@@ -164,6 +164,33 @@ describe('moderations and rerank through a gateway', () => {
     expect((await rank('/v2/rerank', 'server/rerank-v4')).body['meta']).to.deep.equal({
       billed_units: { search_units: 1 },
     });
+  });
+
+  it('G29: documents that a server returns in another order are sorted by relevance', async () => {
+    for (const body of [UNSORTED, UNSORTED.results]) {
+      ranked = body;
+      expect((await rank('/v1/rerank', 'ranker')).body['results']).to.deep.equal(UNSORTED.results.toReversed());
+    }
+  });
+
+  it('G29: a list alone, as Text Embeddings Inference returns it, is a response', async () => {
+    ranked = BARE;
+    const { status, body } = await rank('/v2/rerank', 'ranker');
+    expect([status, body['results']]).to.deep.equal([
+      200,
+      [
+        { index: 1, relevance_score: 0.9 },
+        { index: 0, relevance_score: 0.1 },
+      ],
+    ]);
+  });
+
+  it('G29: documents that are objects with a text reach a server as texts', async () => {
+    ranked = JINA;
+    const documents = REQUEST.documents.map((text) => ({ text }));
+    const { body } = await rank('/v1/rerank', 'ranker', { documents, return_documents: true });
+    expect(vendor.requests.at(-1)?.json()).to.deep.include({ documents: REQUEST.documents });
+    expect(body['results']).to.deep.equal(JINA.results);
   });
 
   it('E73: without a price the cost is unknown, and a vendor without usage is estimated', async () => {

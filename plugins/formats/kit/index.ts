@@ -1,5 +1,5 @@
 /**
- * Shared code of wire formats: content, tools, turns, efforts, operations. It imports only the contract;
+ * Shared code of wire formats: content, tools, turns, efforts, options of providers, operations. It imports only the contract;
  * `tollgate/codec` re-exports it.
  */
 
@@ -41,6 +41,8 @@ export type {
   TranscriptionResponse,
 } from './operations.ts';
 export { readCost } from './operations.ts';
+export type { ConfiguredProvider, EndpointDefaults } from './options.ts';
+export { checkApiKeys, nativeRows, PROVIDER_OPTIONS, readApiKeys, readProviderOptions } from './options.ts';
 export type { ProviderConfig } from './provider-config.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
 export { minimalInstance } from './schema-instance.ts';

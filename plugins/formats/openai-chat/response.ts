@@ -382,6 +382,7 @@ type Writing = Pick<DialectContext, 'seal' | 'omit'>;
 
 /** Fields of a message or delta that clients of this format do not get unchanged. */
 interface Spoken {
+  readonly reasoning_content?: string | null;
   readonly reasoning_details?: readonly ReasoningDetail[];
   readonly annotations?: readonly unknown[];
   readonly order?: readonly string[];
@@ -415,12 +416,12 @@ export function writeChatChunk(chunk: ChatChunk, context: Writing): ChatChunk {
 
 function isPlain(spoken: Spoken): boolean {
   const isOurs = 'reasoning_details' in spoken || 'opaque' in spoken || 'dialect_fields' in spoken;
-  return !isOurs && !spoken.annotations?.length;
+  return !isOurs && !spoken.reasoning_content && !spoken.annotations?.length;
 }
 
 /**
- * Converts a message or delta. Encrypted and signed reasoning is sealed, and Anthropic's is added as
- * `thinking_blocks`. Blocks that only another format knows are dropped: they could not be taken back from a client of
+ * Converts a message or delta. The text of reasoning has both names that clients read. Encrypted and signed reasoning is
+ * sealed, and Anthropic's is added as `thinking_blocks`. Blocks that only another format knows are dropped: they could not be taken back from a client of
  * this one.
  */
 function writeSpoken<T extends Spoken>(spoken: T, context: Writing): T {
@@ -437,6 +438,7 @@ function writeSpoken<T extends Spoken>(spoken: T, context: Writing): T {
   const blocks = writeThinkingBlocks(written);
   return {
     ...(rest as T),
+    ...(rest.reasoning_content && { reasoning: rest.reasoning_content }),
     ...(order && { order: order.filter((entry) => !entry.startsWith('opaque:')) }),
     ...((cited.length > 0 || annotations?.length === 0) && { annotations: cited }),
     ...(written.length > 0 && { reasoning_details: written }),

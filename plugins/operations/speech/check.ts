@@ -70,8 +70,11 @@ export function findSpeechModel(
   requested: string | undefined,
 ): { readonly name: string; readonly info: ModelInfo } {
   const [first] = vendor.models;
-  if (requested === undefined && first) return { name: first.id, info: first };
-  const name = requested ?? '';
+  if (requested === undefined) {
+    if (first) return { name: first.id, info: first };
+    throw refuse('model', 'model is missing, and this provider has no default. Set a model.');
+  }
+  const name = requested;
   const info = findModelInfo(vendor, name);
   if (info) return { name, info };
   const ids = modelsOf(vendor).map(({ id }) => id);

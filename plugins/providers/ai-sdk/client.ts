@@ -17,7 +17,7 @@ const MAX_REQUESTS = 500;
 export interface AiClient {
   readonly client: ClientLibrary;
   /** Imports the package. Rejects with a problem of the configuration. */
-  open(): Promise<void>;
+  open(): Promise<AiPackage>;
 }
 
 /** Creates the client of one instance. The package is imported once; its calls send their requests with `send`. */
@@ -31,9 +31,7 @@ export function createClient(instance: ClientOptions): AiClient {
     return opening;
   };
   return {
-    async open() {
-      await open();
-    },
+    open,
     async client(request, signal, send) {
       if (isSilent) return refuse(ownTransportProblem(instance.package));
       const own = await open();

@@ -10,10 +10,14 @@ import {
   problemsOf,
   type StreamDecoder,
 } from '../../../contract/index.ts';
+import type { SpeechProvider } from '../../tts/kit/index.ts';
 import { PROVIDER_OPTIONS, type ProviderConfig, readApiKeys, TURN_ORDER_OPTION } from '../kit/index.ts';
 import { drop, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from '../openai-compatible.ts';
 import { type AiClient, createClient } from './client.ts';
+import { IMAGES } from './images.ts';
 import { DROPPED_EVENT } from './models.ts';
+import { speechOffer } from './speech.ts';
+import { TRANSCRIPTION } from './transcription.ts';
 
 const { native: _native, refreshModels: _refresh, affinity: _affinity, ...SHARED } = PROVIDER_OPTIONS;
 
@@ -121,9 +125,19 @@ export default definePlugin({
     const own = readConfig(config);
     const placeholder = randomKey();
     const ai = clientOf(own, placeholder, api.settings.baseDir, api.log);
+    const offered = (offer: Provider): Provider => {
+      const provider = outfit(offer, own, placeholder, ai);
+      api.offer('images', { ...provider, codec: IMAGES });
+      api.offer('transcription', { ...provider, codec: TRANSCRIPTION });
+      speech = speechOffer(provider);
+      return provider;
+    };
+    let speech: SpeechProvider | undefined;
     // Registered before the import, which a codec does not need.
-    await openaiCompatible({ ...SPEC, outfit: (offer) => outfit(offer, own, placeholder, ai) }).setup(api, config);
-    await ai.open();
+    await openaiCompatible({ ...SPEC, outfit: offered }).setup(api, config);
+    const opened = await ai.open();
+    // Providers of speech are listed, so only packages with speech are.
+    if (speech && opened.has('speech')) api.offer('speech', speech);
   },
 });
 
@@ -226,6 +240,8 @@ const SPEC = Object.freeze({
     top_logprobs: drop(),
     user: drop(),
   },
+  // Encodings are made of the vectors.
+  embeddings: { fields: { user: drop() } },
   lacks: { 'log probabilities': 'the AI SDK has no field for them' },
   notes: [
     'Metadata of a package, such as signatures, comes back to it in `reasoning_details`, sealed for the account; clients that keep only the text of a thought lose it.',

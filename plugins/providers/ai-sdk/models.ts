@@ -7,23 +7,26 @@ import {
   readString,
   type TransportResponse,
 } from '../../../contract/index.ts';
-import type { AiModel, AiPackage } from './package.ts';
+import { embed } from './embeddings.ts';
+import { makeImages } from './images.ts';
+import { type CallContext, type Job, runModel } from './job.ts';
+import type { AiPackage } from './package.ts';
 import { createStreamWriter, namesOf, readResult } from './read-result.ts';
 import { describeError, eventResponse, jsonResponse } from './responses.ts';
+import { speak } from './speech.ts';
+import { transcribe } from './transcription.ts';
 import { NotTaken, type SupportedUrls, writeOptions } from './write-options.ts';
 
-export interface CallContext {
-  readonly signal: AbortSignal;
-  /** The operator's options for the package, by the name that the package gives them. */
-  readonly providerOptions: JsonObject;
-}
+/** Work of a package by the path of a request of this plugin's codecs. */
+const JOBS: Readonly<Record<string, Job>> = Object.freeze({
+  '/chat/completions': chat,
+  '/embeddings': embed,
+  '/images': makeImages,
+  '/speech': speak,
+  '/transcription': transcribe,
+});
 
-type Job = (own: AiPackage, body: JsonObject, context: CallContext) => Promise<TransportResponse>;
-
-/** Work of a package by the path of a request in OpenAI's form. */
-const JOBS: Readonly<Record<string, Job>> = Object.freeze({ '/chat/completions': chat });
-
-/** Calls the model that a request in OpenAI's form names. Rejects with the error of the package. */
+/** Calls the model that a request of this plugin's codecs names. Rejects with the error of the package. */
 export async function callModel(
   own: AiPackage,
   { path, body }: HttpRequest,
@@ -34,13 +37,6 @@ export async function callModel(
   return job(own, readObject(body), context);
 }
 
-/** Calls a method of a model. */
-function run(model: AiModel, method: string, options: JsonObject): PromiseLike<unknown> {
-  const called = model[method];
-  if (typeof called !== 'function') throw new NotTaken(`The model of the package has no ${method}. Use another model.`);
-  return called.call(model, options) as PromiseLike<unknown>;
-}
-
 async function chat(own: AiPackage, body: JsonObject, context: CallContext): Promise<TransportResponse> {
   const model = own.model('chat', readString(body['model']) ?? '');
   const urls = readObject(await (model['supportedUrls'] as PromiseLike<unknown> | undefined)) as SupportedUrls;
@@ -48,12 +44,12 @@ async function chat(own: AiPackage, body: JsonObject, context: CallContext): Pro
   const { signal: abortSignal, providerOptions } = context;
   const given = { ...options, abortSignal, ...(Object.keys(providerOptions).length > 0 && { providerOptions }) };
   if (body['stream'] !== true) {
-    const result = readResult(readObject(await run(model, 'doGenerate', given)));
+    const result = readResult(readObject(await runModel(model, 'doGenerate', given)));
     const all = [...dropped, ...(readArray(result['dropped']) as readonly string[])];
     assertFormat(own.name, body, all);
     return jsonResponse(200, { ...result, ...(all.length > 0 && { dropped: all }) });
   }
-  const { stream } = readObject(await run(model, 'doStream', given));
+  const { stream } = readObject(await runModel(model, 'doStream', given));
   if (!(stream instanceof ReadableStream)) throw new TypeError('doStream returned no stream');
   return eventResponse(events(own.name, body, stream as ReadableStream<unknown>, dropped));
 }

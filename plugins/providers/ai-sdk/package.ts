@@ -7,6 +7,8 @@ import { isObject, type JsonObject, nearest, OptionError, parseJson, readObject 
 /** Provider package of the AI SDK, imported and configured. */
 export interface AiPackage {
   readonly name: string;
+  /** True if it declares models of a kind. */
+  has(kind: ModelKind): boolean;
   /** Returns the model of a kind; throws an error of the package, or an {@link UnknownKind}. */
   model(kind: ModelKind, id: string): AiModel;
 }
@@ -70,10 +72,13 @@ export async function openPackage(choice: PackageChoice): Promise<AiPackage> {
   if (version !== undefined && !VERSIONS.includes(version))
     throw new OptionError('/package', `names the package "${name}", ${versionProblem(version)}`, OTHER_VERSION);
   const members = provider as Readonly<Record<string, unknown>>;
+  const makerOf = (kind: ModelKind) =>
+    FACTORIES[kind].map((member) => members[member]).find((member) => typeof member === 'function');
   return {
     name,
+    has: (kind) => makerOf(kind) !== undefined,
     model(kind, id) {
-      const make = FACTORIES[kind].map((member) => members[member]).find((member) => typeof member === 'function');
+      const make = makerOf(kind);
       if (!make) throw new UnknownKind(`The package "${name}" has no models for ${kind}. Use another model.`);
       const model: unknown = make.call(provider, id);
       const own = isObject(model) ? model : {};

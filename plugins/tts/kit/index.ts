@@ -4,7 +4,7 @@
  * @public
  */
 
-export { checkApiKeys } from '../../providers/kit/index.ts';
+export { checkApiKeys } from '../../formats/kit/index.ts';
 export { convertPcm, mendWavHeader, unwrapWav } from './audio/convert.ts';
 export { decodeEventSound, decodeJsonSound, decodeSound, type EventSound, type JsonSound } from './audio/decoders.ts';
 export { AUDIO_FORMATS, PCM_RATE } from './audio/formats.ts';

@@ -1,6 +1,10 @@
 import { GatewayError, type ModelInfo, type Schema } from '../../../contract/index.ts';
-import type { ProviderConfig } from '../../formats/kit/index.ts';
-import { type EndpointDefaults, PROVIDER_OPTIONS, readProviderOptions } from '../../providers/kit/index.ts';
+import {
+  type EndpointDefaults,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readProviderOptions,
+} from '../../formats/kit/index.ts';
 import type { SpeechProvider, Voice } from './types.ts';
 
 /** Options of every speech vendor, for a plugin's `configSchema.properties`. */

@@ -39,7 +39,7 @@ describe('cohere', () => {
   };
 
   it('gets a conversation with tools in its own format, with the thought before a call as its plan', async () => {
-    body = said;
+    body = { ...said, finish_reason: 'TOOL_CALL', message: { role: 'assistant', tool_calls: [CALL] } };
     const response = await gateway.post('/v1/chat/completions', {
       model: 'cohere/command-a-03-2025',
       messages: [

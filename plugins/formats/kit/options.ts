@@ -8,7 +8,7 @@ import type {
   Timeouts,
 } from '../../../contract/index.ts';
 import { OptionError, parseDuration, problemsOf } from '../../../contract/index.ts';
-import type { ProviderConfig } from '../../formats/kit/provider-config.ts';
+import type { ProviderConfig } from './provider-config.ts';
 
 const TOKEN_PRICES = Object.freeze({
   input: { type: 'number', minimum: 0 },

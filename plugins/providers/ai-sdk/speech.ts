@@ -1,0 +1,71 @@
+import { type JsonObject, type Provider, readCount, readObject, readString } from '../../../contract/index.ts';
+import {
+  decodeJsonSound,
+  pickSpeechOptions,
+  primaryLanguage,
+  type SpeechCodec,
+  type SpeechProvider,
+  unwrapWav,
+} from '../../tts/kit/index.ts';
+import { base64Of, InvalidResult, type Job, respondWith, runModel } from './job.ts';
+import { namesOf } from './read-result.ts';
+import { NotTaken } from './write-options.ts';
+
+/** Name of the voice that the package chooses. */
+const DEFAULT_VOICE = 'default';
+
+const codec: SpeechCodec = {
+  request({ text, voice, format, speed, language, options }, { model }) {
+    const { instructions } = pickSpeechOptions(options, ['instructions']);
+    return {
+      path: '/speech',
+      body: {
+        ...{ model, text, instructions },
+        voice: voice === DEFAULT_VOICE ? undefined : voice,
+        // Packages do not say the rate of raw samples; the header of a WAV has it.
+        outputFormat: format === 'pcm' ? 'wav' : format,
+        speed: speed === 1 ? undefined : speed,
+        language: language === undefined ? undefined : primaryLanguage(language),
+      },
+    };
+  },
+  decode({ format }) {
+    const sound = decodeJsonSound(readSound);
+    return format === 'pcm' ? unwrapWav(sound) : sound;
+  },
+};
+
+function readSound(body: unknown): { readonly base64: string; readonly tokens?: { input: number; output: number } } {
+  const { audio, usage } = readObject(body);
+  const { input_tokens, inputTokens = input_tokens, output_tokens, outputTokens = output_tokens } = readObject(usage);
+  const [input, output] = [readCount(inputTokens), readCount(outputTokens)];
+  const hasTokens = input !== undefined && output !== undefined;
+  return { base64: readString(audio) ?? '', ...(hasTokens && { tokens: { input, output } }) };
+}
+
+/** Speech by a package, for the models that the operator lists. The AI SDK has no lists of voices and no limits. */
+export function speechOffer({ chat: _, native: __, models, ...endpoint }: Provider): SpeechProvider | undefined {
+  if (!models && !endpoint.addModels && !endpoint.anyModel) return undefined;
+  return {
+    ...endpoint,
+    models: models ?? [],
+    formats: ['mp3', 'wav', 'opus', 'aac', 'flac', 'pcm'],
+    defaultVoice: DEFAULT_VOICE,
+    maxCharacters: 4096,
+    speed: { min: 0.25, max: 4 },
+    codec,
+  };
+}
+
+/** Speaks a text. Source: https://github.com/vercel/ai/tree/main/packages/provider/src/speech-model */
+export const speak: Job = async (own, { model: id, ...given }, { signal: abortSignal, providerOptions }) => {
+  const model = own.model('speech', readString(id) ?? '');
+  const options: JsonObject = { ...given, abortSignal, providerOptions };
+  const result = readObject(await runModel(model, 'doGenerate', options));
+  const { warnings, usage } = result;
+  if (namesOf(warnings).includes('format'))
+    throw new NotTaken(`This model of the package has no format "${given['outputFormat']}". Use another format.`);
+  const audio = base64Of(result['audio']);
+  if (audio === undefined) throw new InvalidResult('returned no audio');
+  return respondWith({ audio, usage }, [], warnings);
+};
