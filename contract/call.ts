@@ -45,8 +45,8 @@ export interface Principal {
   /** Provider allow-list by instance name; absent allows all. */
   readonly providers?: readonly string[];
   /**
-   * Server tools, such as `web_search`, that this key may use in addition to those of its plan. The vendor runs them with the
-   * operator's account. A name includes its dated versions. Default: none.
+   * Server tools that this key may use in addition to those of its plan: abilities, such as `search`, or names of tools, such as
+   * `web_search`. The vendor runs them with the operator's account. A name includes its dated versions. Default: none.
    */
   readonly serverTools?: readonly string[];
   /** Requests and tokens per minute for this key. */

@@ -303,7 +303,7 @@ const DIALECT = define<DialectDefinition>(
       { headers: TEXTS, effects: byName('any'), patch: 'function', write: 'function', stream: 'function' },
       true,
     ),
-    passes: 'boolean',
+    passes: { either: ['boolean', 'function'] },
     remember: 'function',
     keepAlive: 'text',
     error: 'function',

@@ -239,9 +239,9 @@ export interface DialectDefinition<Body = unknown> {
   readonly native?: DialectNative<Body>;
   /**
    * True for a dialect in the canonical shape. Its callers get a vendor's whole response unchanged if that equals the canonical one.
-   * {@link DialectStream.pass} is its counterpart for streams.
+   * {@link DialectStream.pass} is its counterpart for streams. A function decides for each request.
    */
-  readonly passes?: boolean;
+  readonly passes?: boolean | ((input: DialectInput) => boolean);
   /** Stores data that later requests may refer to; the caller waits for it before the end of the response. */
   remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
   /** Sent while a provider is silent: a comment or an event of the format. */

@@ -1,4 +1,5 @@
 import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
+import { toolRulesOf } from '../contract/server-tools.ts';
 import { assertAllowed } from './catalog.ts';
 
 /**
@@ -28,7 +29,7 @@ export class CallerRules {
 
   /** Returns whether the caller's key may use a tool that the vendor runs. */
   mayUseTool(name: string): boolean {
-    return isToolAllowed(this.#principal.serverTools, name);
+    return toolRulesOf(this.#principal.serverTools)(name);
   }
 }
 
@@ -41,12 +42,4 @@ export function rulesOf(principal: Principal): CallerRules {
   const compiled = new CallerRules(principal);
   if (Object.isFrozen(principal)) known.set(principal, compiled);
   return compiled;
-}
-
-/** Suffixes that providers add to the name of a tool: `_20250305`, `_2025_03_11`, `_preview`. */
-const VERSION = /(?:_preview)?(?:[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2}))?$/;
-
-/** Returns whether a list allows a tool; a name includes its versions. */
-export function isToolAllowed(allowed: readonly string[] = [], name: string): boolean {
-  return allowed.includes(name) || allowed.includes(name.replace(VERSION, ''));
 }

@@ -7,7 +7,8 @@ import { isObject, type JsonObject, readArray, readObject } from '../../contract
 import { clip } from '../../contract/model-names.ts';
 import { assertInPlan } from '../../contract/plans.ts';
 import type { Endpoint, HttpRequest, NativeRow } from '../../contract/provider.ts';
-import { isToolAllowed, rulesOf } from '../../models/caller-rules.ts';
+import { toolRulesOf } from '../../contract/server-tools.ts';
+import { rulesOf } from '../../models/caller-rules.ts';
 import { assertAllowed } from '../../models/catalog.ts';
 import type { CallDeps } from './call-deps.ts';
 import { atCallersPlace } from './error-marks.ts';
@@ -75,7 +76,8 @@ export async function assertEffects(
   // The plan may need a lookup, so it is read only for tools that the key does not allow.
   if (beyondKey.length === 0) return [];
   const plan = await planOf(principal);
-  const beyondPlan = beyondKey.filter((tool) => !isToolAllowed(plan?.plan.serverTools, tool.name));
+  const mayUseTool = toolRulesOf(plan?.plan.serverTools);
+  const beyondPlan = beyondKey.filter((tool) => !mayUseTool(tool.name));
   const refused = beyondPlan.find(({ optional }) => !optional);
   if (!refused) return beyondPlan.map(({ param }) => param);
   const { name, param } = refused;

@@ -182,7 +182,9 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, client: InboundCh
 /** Returns a vendor's own response as the caller gets it; undefined where the dialect writes the canonical one. */
 function nativeBody({ native, passes }: DialectDefinition, body: unknown, client: InboundChat): unknown {
   if (body === undefined) return undefined;
-  return native ? native.write(body, client) : passes ? body : undefined;
+  if (native) return native.write(body, client);
+  const isPassed = typeof passes === 'function' ? passes(client.input) : passes;
+  return isPassed ? body : undefined;
 }
 
 /**

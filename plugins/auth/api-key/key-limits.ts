@@ -1,5 +1,5 @@
 import { formatUsd, GatewayError, type PluginApi, type Principal } from '../../../contract/index.ts';
-import { createModelNames, type ModelNamesApi, refuseTag } from '../../policies/kit/index.ts';
+import { coversTool, createModelNames, type ModelNamesApi, refuseTag } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
@@ -46,7 +46,9 @@ function narrowTools(
   wanted: readonly string[] | undefined,
   own: readonly string[] | undefined,
 ): readonly string[] | undefined {
-  return wanted === undefined ? own : narrowList('server_tools', wanted, own ?? [], (name, mine) => name === mine);
+  return wanted === undefined
+    ? own
+    : narrowList('server_tools', wanted, own ?? [], (name, mine) => coversTool(mine, name));
 }
 
 function narrowList(

@@ -34,7 +34,7 @@ export const CREATE_BODY = {
       type: ['array', 'null'],
       ...LIST,
       description:
-        'Vendor tools that run with the operator’s account, such as `web_search`, in addition to those of the plan.',
+        'Vendor tools that run with the operator’s account, such as `search` or `web_search`, in addition to those of the plan.',
     },
     plan: { type: ['string', 'null'], minLength: 1, maxLength: 100, description: 'Plan whose limits apply.' },
     rpm: { ...RATE, description: 'Requests per minute.' },
@@ -190,7 +190,7 @@ export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--expires <when>', summary: 'a duration such as 30d, or a date-time' },
   { flags: '--models <list>', summary: 'allowed models, comma-separated' },
   { flags: '--providers <list>', summary: 'allowed providers, comma-separated' },
-  { flags: '--server-tools <list>', summary: 'vendor tools that run with your account, such as web_search' },
+  { flags: '--server-tools <list>', summary: 'vendor tools that run with your account, such as search' },
   { flags: '--plan <name>', summary: 'plan whose limits apply' },
   { flags: '--rpm <n>', summary: 'requests per minute' },
   { flags: '--tpm <n>', summary: 'tokens per minute' },

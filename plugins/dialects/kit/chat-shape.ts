@@ -1,5 +1,13 @@
-import { CHAT_REQUEST, type ChatRequest, type DialectDefinition, type Schema } from '../../../contract/index.ts';
+import {
+  CHAT_REQUEST,
+  type ChatRequest,
+  type DialectContext,
+  type DialectDefinition,
+  type DialectStream,
+  type Schema,
+} from '../../../contract/index.ts';
 import { writeChatChunk, writeChatResponse } from '../../formats/openai-chat/response.ts';
+import { isMistralClient, MistralStream, writeMistralResponse } from './mistral-client.ts';
 
 const USAGE: Schema = {
   type: 'object',
@@ -42,14 +50,32 @@ const NO_USAGE = /,\s*"usage"\s*:\s*null/;
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
+const DONE = 'data: [DONE]\n\n';
+
+const fail: DialectStream['fail'] = (error, requestId) => frame(error.toBody(requestId));
+
+/** Usage is always sent, as Mistral does, since its SDKs have no field to request it. */
+function streamToMistral(context: DialectContext<ChatRequest>): DialectStream {
+  const stream = new MistralStream();
+  return {
+    push: (chunk) => stream.push(writeChatChunk(chunk, context)).map(frame).join(''),
+    end: () => stream.end().map(frame).join('') + DONE,
+    fail,
+  };
+}
+
 /** Shape of OpenAI's chat completions, for the dialects that use it. */
 export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' | 'read'> = Object.freeze({
   request: CHAT_REQUEST,
   response: CHAT_RESPONSE,
   keepAlive: ': keep-alive\n\n',
-  passes: true,
-  write: writeChatResponse,
+  passes: (input) => !isMistralClient(input),
+  write(response, context) {
+    const written = writeChatResponse(response, context);
+    return isMistralClient(context.input) ? writeMistralResponse(written) : written;
+  },
   stream(context) {
+    if (isMistralClient(context.input)) return streamToMistral(context);
     const { stream_options } = context.request;
     // The final usage chunk, which has no choices, is sent only on request. The gateway itself always requests it.
     const wantsUsage = stream_options?.include_usage === true;
@@ -59,8 +85,8 @@ export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' 
         if (wantsUsage) return `data: ${data}\n\n`;
         return usage ? '' : `data: ${data.replace(NO_USAGE, '')}\n\n`;
       },
-      end: () => 'data: [DONE]\n\n',
-      fail: (error, requestId) => frame(error.toBody(requestId)),
+      end: () => DONE,
+      fail,
     };
   },
   error: (error, requestId) => ({ body: error.toBody(requestId) }),

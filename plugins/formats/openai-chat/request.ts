@@ -27,6 +27,7 @@ import {
 import { writeResponsesRequest } from '../openai-responses/write-request.ts';
 import { hasSealedSignature, readSealedDetail } from '../sealed-reasoning.ts';
 import { fitTools, mapMessages, messageRules, plainTools } from './messages.ts';
+import { readContent } from './response.ts';
 import { CHAT_FIELDS, ROUTING_FIELDS } from './tables.ts';
 import type { CompatibleRule, CompatibleRules, Differences, Variant } from './types.ts';
 
@@ -335,14 +336,15 @@ function readMessage(message: ChatMessage, at: number, findings: Findings): Chat
   let read = INNER in message ? withoutInner(message, findings) : message;
   if (read['reasoning'] !== undefined || read['thinking'] !== undefined) read = readThought(read);
   if (read.reasoning_details || read['thinking_blocks'] !== undefined) read = readReasoning(read);
+  if (read.role === 'assistant' && Array.isArray(read.content)) read = readThinkingParts(read, read.content);
   const { content, tool_calls: calls } = read;
-  const readContent =
+  const ownContent =
     typeof content === 'object' && content !== null ? readParts(content, `messages[${at}]`, findings) : content;
   const readCalls = calls ? mapOwn(calls, findings) : calls;
-  if (readContent === content && readCalls === calls) return read;
+  if (ownContent === content && readCalls === calls) return read;
   return {
     ...read,
-    ...(readContent !== undefined && { content: readContent }),
+    ...(ownContent !== undefined && { content: ownContent }),
     ...(readCalls !== undefined && { tool_calls: readCalls }),
   };
 }
@@ -418,6 +420,18 @@ function readThought(message: ChatMessage): ChatMessage {
   const { reasoning_content: _content, reasoning: _reasoning, thinking: _thinking, ...rest } = message;
   const text = THOUGHTS.map((name) => readString(message[name])).find((value) => value !== undefined);
   return text === undefined ? rest : { ...rest, reasoning_content: text };
+}
+
+/** Moves thinking from the content, where Mistral's clients have it, to its canonical name. */
+function readThinkingParts(message: ChatMessage, content: readonly ContentPart[]): ChatMessage {
+  const parts = content.filter(({ type }) => type !== 'thinking');
+  if (parts.length === content.length) return message;
+  const { reasoning } = readContent({ content });
+  return {
+    ...message,
+    content: parts.length > 0 ? parts : message.tool_calls ? null : '',
+    ...(reasoning !== undefined && !message.reasoning_content && { reasoning_content: reasoning }),
+  };
 }
 
 /** Converts the reasoning of a message to the canonical form, from any form that clients keep. */

@@ -12,6 +12,7 @@ export {
   BUDGET,
   changedMeanwhile,
   checkBudget,
+  coversTool,
   cpuBudget,
   createPlanBook,
   createPlanFinder,

@@ -9,6 +9,7 @@ import type {
   ProviderEffects,
   Schema,
 } from '../../../contract/index.ts';
+import { abilityOf } from '../../../contract/server-tools.ts';
 import { loadModelTable, rowsOf } from '../../../models/model-table.ts';
 import { PROVIDER_OPTIONS, TURN_ORDER_OPTION } from '../../../plugins/providers/kit/index.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';
@@ -178,11 +179,18 @@ function effectRow(field: string, rule: ProviderEffect): string {
 
 /** Consequence of an effect, in words. */
 function gateOf({ does, name }: ProviderEffect): string {
-  if (does === 'tool') return `runs a tool: 403 without ${name ? `\`${name}\`` : 'its name'} in \`serverTools\``;
+  if (does === 'tool') return `runs a tool: 403 without ${permissionsFor(name)} in \`serverTools\``;
   if (does === 'model') return `calls ${name === '*' ? 'any' : 'that'} model: 403 where the key may not use it`;
   if (does === 'stores')
     return 'keeps what is sent and written: dropped and reported, or 400 where it would be sent unchanged';
   return does === 'price' ? 'changes the price' : 'says where, or by whom, a request is processed';
+}
+
+/** Permissions that allow a tool; undefined for a tool that the value names. */
+function permissionsFor(name: string | undefined): string {
+  if (name === undefined) return 'its ability or name';
+  const ability = abilityOf(name);
+  return ability === undefined || ability === name ? `\`${name}\`` : `\`${ability}\` or \`${name}\``;
 }
 
 /** Data that a request can make the vendor store, and its use. */
