@@ -56,7 +56,7 @@ export const respondAs =
     const spoken = wire === 'groq' ? 'openai' : wire;
     const isEvents = isStreamed(request);
     const written = isEvents ? streamText(spoken, said) : JSON.stringify(wholeBody(spoken, said));
-    send(
+    return send(
       respondWith(200, wire === 'groq' ? asGroq(written) : written, {
         'content-type': isEvents ? 'text/event-stream' : 'application/json',
       }),
