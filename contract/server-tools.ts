@@ -27,7 +27,7 @@ const DATE = /[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2})$/;
 const PREVIEW = /_preview$/;
 
 /** Prefix of a relay's own tools. */
-const VENDOR = /^\w+:/;
+const PREFIX = /^\w+:/;
 
 /** Returns whether a caller may use the tool of a name, as the vendor spells it. */
 export type ToolRules = (name: string) => boolean;
@@ -45,7 +45,7 @@ export function toolRulesOf(permissions: readonly string[] = NONE): ToolRules {
     const spelled = inSnakeCase(name);
     const undated = spelled.replace(DATE, '');
     const plain = undated.replace(PREVIEW, '');
-    return names.has(spelled) || names.has(undated) || names.has(plain) || tools.has(plain.replace(VENDOR, ''));
+    return names.has(spelled) || names.has(undated) || names.has(plain) || tools.has(plain.replace(PREFIX, ''));
   };
   compiled.set(permissions, rules);
   return rules;

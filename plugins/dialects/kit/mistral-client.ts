@@ -10,9 +10,11 @@ const AGENT = /^mistral-client-/;
 
 /** The second header is for web pages, which may not set the first one. Source: `custom_user_agent.ts` of the SDK. */
 export function isMistralClient({ headers }: DialectInput<unknown>): boolean {
-  return [headers['user-agent'], headers['x-mistral-user-agent']].some(
-    (agent) => typeof agent === 'string' && AGENT.test(agent),
-  );
+  return isAgent(headers['user-agent']) || isAgent(headers['x-mistral-user-agent']);
+}
+
+function isAgent(name: unknown): boolean {
+  return typeof name === 'string' && AGENT.test(name);
 }
 
 /** Message or delta with its thinking in the content. */
