@@ -304,6 +304,7 @@ const DIALECT = define<DialectDefinition>(
       true,
     ),
     passes: { either: ['boolean', 'function'] },
+    breaksOff: 'boolean',
     remember: 'function',
     keepAlive: 'text',
     error: 'function',

@@ -244,6 +244,11 @@ export interface DialectDefinition<Body = unknown> {
   readonly passes?: boolean | ((input: DialectInput) => boolean);
   /** Stores data that later requests may refer to; the caller waits for it before the end of the response. */
   remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
+  /**
+   * True if some clients of the format take an error within a stream for content. Their connection is closed after the error, before
+   * the end of the response.
+   */
+  readonly breaksOff?: boolean;
   /** Sent while a provider is silent: a comment or an event of the format. */
   readonly keepAlive: string;
   /** Returns the body of an error, and its status if the format uses a different one. */

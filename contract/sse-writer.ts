@@ -27,6 +27,8 @@ export interface SseWriter {
   end(): void;
   /** Writes one error frame and ends the stream. */
   fail(body: ErrorBody): void;
+  /** Closes the connection after the last frames, before the end of the response: readers see that it is not complete. */
+  breakOff(): void;
   /** True if nothing can be written any more. */
   readonly closed: boolean;
   /** True if the head was sent, so that an error can no longer set the status. */
@@ -108,6 +110,15 @@ class ResponseWriter implements SseWriter {
     this.#flush();
     this.start();
     this.#res.end();
+    this.#close();
+    this.#watchReader();
+  }
+
+  breakOff(): void {
+    if (this.closed) return;
+    this.#flush();
+    this.start();
+    this.#res.write('', () => this.#res.destroy());
     this.#close();
     this.#watchReader();
   }

@@ -228,7 +228,8 @@ async function respondStream(deps: CallDeps, ctx: RouteContext, client: InboundC
     if (!isGatewayError(error) && !signal.aborted)
       deps.log.error({ request_id: requestId, plugin: ownerOf(error) ?? owner, err: error }, 'internal error');
     if (isGatewayError(error) || !signal.aborted) writer.write(written.fail(toGatewayError(error), requestId));
-    writer.end();
+    if (dialect.breaksOff) writer.breakOff();
+    else writer.end();
   } finally {
     stream?.close();
   }

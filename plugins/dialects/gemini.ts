@@ -96,6 +96,8 @@ const gemini: DialectDefinition<GeminiBody> = {
   // OAuth of Gemini CLI and Google Cloud.
   isSubscription: (credential) => credential.startsWith('ya29.'),
   models: GEMINI_MODELS,
+  // @google/generative-ai and LangChain take an error within a stream for a piece without text.
+  breaksOff: true,
   keepAlive: SSE_KEEP_ALIVE,
   read: readGemini,
   write: writeGemini,
