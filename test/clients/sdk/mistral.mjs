@@ -7,7 +7,12 @@ const create = (rest = {}) =>
 const mistral = create();
 const user = (content) => [{ role: 'user', content }];
 const send = (messages, rest = {}, through = mistral) => through.chat.complete({ model: is.MODEL, messages, ...rest });
-const textOf = ({ choices }) => choices[0].message.content;
+/** Text of a content, which is a list if the model has thought. */
+const wordsOf = (content) =>
+  Array.isArray(content)
+    ? content.flatMap(({ type, text }) => (type === 'text' ? [text] : [])).join('')
+    : (content ?? '');
+const textOf = ({ choices }) => wordsOf(choices[0].message.content);
 const tools = [
   {
     type: 'function',
@@ -32,7 +37,7 @@ await is.report({
     let text = '';
     let usage;
     for await (const { data } of await mistral.chat.stream({ model: is.MODEL, messages: user('Say hello') })) {
-      text += data.choices[0].delta.content ?? '';
+      text += wordsOf(data.choices[0].delta.content);
       usage = data.usage ?? usage;
     }
     is.equal([text, usage.totalTokens], [is.HELLO, 110], 'the text and the usage');
