@@ -47,6 +47,7 @@ const INSTALL_MS = 300_000;
 
 /** Installs exact versions into their own folder; returns the reason of a failure, or undefined. */
 export async function install(id: string, packages: readonly string[]): Promise<string | undefined> {
+  if (packages.length === 0) return undefined;
   const folder = folderOf(id);
   const stamp = path.join(folder, '.installed');
   const wanted = packages.join(' ');

@@ -280,10 +280,12 @@ async function loopOn(rig: Rig, row: ClientRow, run: ClientRun, model: string): 
 async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string, edit?: AgentRow['edit']) {
   const { language, lines } = applySetUp(run.setup, valuesOf(rig, model), rig, edit);
   if (language === 'sh') return reported(await runShell(rig, lines, SET_UP_MS), HELLO);
-  const file = path.join(folderOf(row.id), 'set-up.mjs');
+  const [program, name] = language === 'python' ? ['python3', 'set-up.py'] : ['node', 'set-up.mjs'];
+  mkdirSync(folderOf(row.id), { recursive: true });
+  const file = path.join(folderOf(row.id), name);
   writeFileSync(file, `${lines.join('\n')}\n`);
   const env = rig.env;
-  return reported(await runProgram(['node', file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
+  return reported(await runProgram([program, file], { cwd: rig.project, env, withinMs: SET_UP_MS }), HELLO);
 }
 
 async function runAgent(rig: Rig, run: ClientRun, agent: AgentRow): Promise<readonly Outcome[]> {

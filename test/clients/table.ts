@@ -4,7 +4,7 @@ import type { Template } from '../support/vendors/chat-templates.ts';
 export interface ClientRow {
   /** Name of its installation folder. */
   readonly id: string;
-  /** The first one names the client; the others are its dependencies. */
+  /** The first one names the client; the others are its dependencies. None for a client of the machine. */
   readonly packages: readonly string[];
   readonly runs: readonly ClientRun[];
 }
@@ -168,12 +168,18 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
   azure('7.57.0'),
   sdk('groq', 'groq-sdk@1.6.0', 'chat', { client: 'groq-chat', script: 'openai.mjs' }),
   sdk('mistral', '@mistralai/mistralai@2.7.0', 'chat', {
-    ofClient: { 'tools, streamed': 'it throws on calls that come in pieces, as OpenAI’s format has them' },
-    emulated: {
-      stream: 'without its usage: OpenAI’s format says it to those who ask, and the SDK has no field for that',
-      models: 'its entries are in `raw`: they have OpenAI’s fields',
-    },
+    emulated: { models: 'its entries are in `raw`: they have OpenAI’s fields' },
   }),
+  {
+    id: 'python-requests',
+    packages: [],
+    runs: [
+      {
+        ...{ title: 'Python’s requests 2.34.2', format: 'chat', setup: 'python-requests' },
+        script: 'python-requests.mjs',
+      },
+    ],
+  },
   aiSdk('5.0.277', '2.0.131', '2.0.112', '1.0.61', '2.0.108'),
   aiSdk('6.0.326', '3.0.141', '3.0.138', '2.0.87', '3.0.141'),
   aiSdk('7.0.173', '4.0.118', '4.0.105', '3.0.92', '4.0.121'),
