@@ -89,9 +89,6 @@ const sdk = (id: string, pkg: string, format: ClientRun['format'], rest: Partial
 });
 
 const COHERE = { chat: 'Cohere’s own chat is not spoken here; its SDK embeds and reranks' };
-const NO_STREAM_ERRORS = {
-  errors: 'it takes an error within a stream for a piece without words; other errors are of its own class',
-};
 const NO_FILES = { document: 'it sends no PDF' };
 const JSON_TOOL = { structured: 'by a tool `json`, as the SDK does for models that it does not know' };
 
@@ -204,7 +201,7 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
       },
       {
         ...{ title: '@langchain/google-genai 2.3.2', format: 'gemini', setup: 'langchain-google' },
-        ...{ script: 'langchain.mjs', client: 'gemini', ofClient: NO_STREAM_ERRORS },
+        ...{ script: 'langchain.mjs', client: 'gemini' },
       },
     ],
   },
@@ -226,9 +223,7 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
       },
     ],
   },
-  sdk('google-generative-ai', '@google/generative-ai@0.24.1', 'gemini', {
-    ofClient: NO_STREAM_ERRORS,
-  }),
+  sdk('google-generative-ai', '@google/generative-ai@0.24.1', 'gemini', {}),
   sdk('ollama', 'ollama@0.6.4', 'ollama'),
   sdk('cohere', 'cohere-ai@8.1.0', 'cohere', { refused: COHERE }),
   {
