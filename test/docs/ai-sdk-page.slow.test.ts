@@ -35,7 +35,7 @@ describe('the page of the provider ai-sdk', function () {
     await vendor.close();
   });
 
-  it('44: leads from an empty folder to an answer and a bill in five commands', async () => {
+  it('44: leads from an empty folder to a response and a bill in five commands', async () => {
     expect(COMMANDS).to.have.length(5);
     const manifest = path.join(tollgate.folder, 'node_modules', 'tollgate', 'package.json');
     const started = await startRegistry({ manifest, tarball: tollgate.tarball });
@@ -63,13 +63,13 @@ describe('the page of the provider ai-sdk', function () {
       expect(code, `${command}\n${stdout}\n${stderr}`).to.equal(0);
       return stdout;
     };
-    const [install = '', configure = '', start = '', ask = '', bill = ''] = COMMANDS;
+    const [install = '', configure = '', start = '', chat = '', bill = ''] = COMMANDS;
     await run(install);
     await run(configure);
     gateway = startProgram(['bash', '-ec', toTest(start)], project, env, true);
     await gateway.seen(/listens on/);
-    const answer = JSON.parse(await run(ask)) as { choices: { message: { content: string } }[] };
-    expect(answer.choices[0]?.message.content).to.be.a('string').and.not.equal('');
+    const response = JSON.parse(await run(chat)) as { choices: { message: { content: string } }[] };
+    expect(response.choices[0]?.message.content).to.be.a('string').and.not.equal('');
     expect(vendor.requests.at(-1)?.headers['authorization']).to.equal('Bearer co-key');
     expect(await run(bill)).to.match(/TOTAL +1 +\d+ +\d+ +0\.0*[1-9]/);
   });

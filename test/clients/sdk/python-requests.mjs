@@ -16,7 +16,7 @@ session.mount('http://', HTTPAdapter(max_retries=retry))
 url = os.environ['TOLLGATE_URL'] + given['path']
 body = given.get('body')
 streams = bool(body and body.get('stream'))
-response = session.get(url) if body is None else session.post(url, json=body, stream=streams)
+response = session.get(url) if not body else session.post(url, json=body, stream=streams)
 if streams and response.ok:
     events = []
     for line in response.iter_lines(decode_unicode=True):
@@ -51,7 +51,7 @@ function send(given) {
 
 const user = (content) => [{ role: 'user', content }];
 const post = (body, more = {}) => send({ path: '/v1/chat/completions', body: { model: is.MODEL, ...body }, ...more });
-const ask = async (messages, rest) => (await post({ messages, ...rest })).json.choices[0].message;
+const messageTo = async (messages, rest) => (await post({ messages, ...rest })).json.choices[0].message;
 const tools = [
   {
     type: 'function',
@@ -62,8 +62,8 @@ const resultOf = ({ id, function: called }) => ({
   ...{ role: 'tool', tool_call_id: id, content: is.WEATHER[JSON.parse(called.arguments).city] },
 });
 const deltasOf = ({ events }) => events.flatMap(({ choices }) => choices.map(({ delta }) => delta));
-const textOf = (answered) =>
-  deltasOf(answered)
+const textOf = (response) =>
+  deltasOf(response)
     .map(({ content }) => content ?? '')
     .join('');
 
@@ -73,16 +73,16 @@ await is.report({
     is.equal([json.choices[0].message.content, json.usage.total_tokens], [is.HELLO, 110], 'the message');
   },
   async stream() {
-    const answered = await post({
+    const response = await post({
       ...{ messages: user('Say hello'), stream: true, stream_options: { include_usage: true } },
     });
-    is.equal([textOf(answered), answered.events.at(-1).usage.total_tokens], [is.HELLO, 110], 'the text and the usage');
+    is.equal([textOf(response), response.events.at(-1).usage.total_tokens], [is.HELLO, 110], 'the text and the usage');
   },
   async tools() {
     const messages = user('What is the weather?');
-    const message = await ask(messages, { tools });
+    const message = await messageTo(messages, { tools });
     const results = message.tool_calls.map(resultOf);
-    is.equal((await ask([...messages, message, ...results], { tools })).content, is.SUMMARY, 'the message');
+    is.equal((await messageTo([...messages, message, ...results], { tools })).content, is.SUMMARY, 'the message');
   },
   async 'tools, streamed'() {
     const messages = user('What is the weather?');
@@ -97,7 +97,9 @@ await is.report({
   },
   async structured() {
     const json_schema = { name: 'person', strict: true, schema: is.PERSON_SCHEMA };
-    const { content } = await ask(user('A person as JSON'), { response_format: { type: 'json_schema', json_schema } });
+    const { content } = await messageTo(user('A person as JSON'), {
+      response_format: { type: 'json_schema', json_schema },
+    });
     is.equal(JSON.parse(content), is.PERSON, 'the object');
   },
   async image() {
@@ -106,7 +108,7 @@ await is.report({
       { type: 'text', text: 'The image?' },
       { type: 'image_url', image_url },
     ];
-    is.equal((await ask(user(parts))).content, is.IMAGE, 'the message');
+    is.equal((await messageTo(user(parts))).content, is.IMAGE, 'the message');
   },
   async document() {
     const file = { filename: 'a.pdf', file_data: `data:application/pdf;base64,${is.PDF}` };
@@ -114,7 +116,7 @@ await is.report({
       { type: 'text', text: 'The document?' },
       { type: 'file', file },
     ];
-    is.equal((await ask(user(parts))).content, is.DOCUMENT, 'the message');
+    is.equal((await messageTo(user(parts))).content, is.DOCUMENT, 'the message');
   },
   async errors() {
     const messages = user('Hi');
