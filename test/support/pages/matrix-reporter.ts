@@ -40,7 +40,7 @@ export function formatMatrix(results: readonly Result[]): string {
       formatCell(results.filter(({ cell }) => cell.provider === provider && cell.feature === feature)),
     );
     const files = results.filter(({ cell }) => cell.feature === feature).map(({ file }) => path.basename(file));
-    return `| ${[feature, ...cells, ...new Set(files)].join(' | ')} |`;
+    return `| ${[feature, ...cells, [...new Set(files)].join(', ')].join(' | ')} |`;
   });
   return [
     '# What was verified, by provider and feature',
