@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { readText } from '../support/read-text.ts';
 import {
   chunk,
   LAST_CHUNK,
@@ -95,7 +96,7 @@ async function run({ gateway, script }: IngressRig, file: string, { request, ups
   const { path: where = PATHS[path.dirname(file)] ?? '', headers, body } = request;
   const response = await gateway.post(where, body, headers);
   begin();
-  const text = await response.text();
+  const { text } = await readText(response);
   const [requested] = sent;
   const [dropped, retryAfter] = ['x-tollgate-dropped', 'retry-after'].map(
     (name) => response.headers.get(name) ?? undefined,
