@@ -8,8 +8,14 @@ const ABILITIES: ReadonlyMap<string, readonly string[]> = new Map([
   [
     'search',
     [
-      ...['browser_search', 'enterprise_web_search', 'google_search', 'google_search_retrieval'],
-      ...['web_search', 'web_search_options', 'web_search_premium', 'x_search'],
+      'browser_search',
+      'enterprise_web_search',
+      'google_search',
+      'google_search_retrieval',
+      'web_search',
+      'web_search_options',
+      'web_search_premium',
+      'x_search',
     ],
   ],
   ['fetch', ['url_context', 'visit_website', 'web_fetch']],

@@ -20,7 +20,7 @@ import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { JoinedResponse } from './join-stream.ts';
 import { addUsage, meterChat } from './meter.ts';
-import { isRequired, isUnforced, lacksCall, requestAgain } from './required-call.ts';
+import { isRequired, isUnforced, lacksCall, requestAgain, requiresCall } from './required-call.ts';
 import { type ResumePoint, recordPrefix, resume, type StreamPrefix } from './resume.ts';
 import { endWithError, hungUp, isShutdown, runCall } from './run-call.ts';
 
@@ -60,7 +60,12 @@ interface OpenStream {
  * Sends the request to one target and reads up to the first content. After an earlier failure another target can be
  * tried.
  */
-async function openStream(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
+function openStream(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
+  return requiresCall(call) ? openForced(deps, call, target) : openTarget(deps, call, target);
+}
+
+/** Opens a stream that requires a tool call, and another one if it ends without one. */
+async function openForced(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
   const opened = await openTarget(deps, call, target);
   if (!opened.withoutCall) return opened;
   const before = call.record.usage;

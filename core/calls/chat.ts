@@ -18,7 +18,7 @@ import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition } from './gates.ts';
 import { joinStream } from './join-stream.ts';
 import { addUsage, meterChat } from './meter.ts';
-import { isUnforced, lacksCall, requestAgain } from './required-call.ts';
+import { isUnforced, lacksCall, requestAgain, requiresCall } from './required-call.ts';
 import type { RouteTarget } from './routes.ts';
 import { runCall } from './run-call.ts';
 import { openFor, openReasoning } from './seals.ts';
@@ -45,7 +45,12 @@ async function respondWhole(deps: CallDeps, call: Call, early: Answered | undefi
   return !received.usage && record.usage ? { ...received, usage: record.usage } : received;
 }
 
-async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
+function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
+  return requiresCall(call) ? sendForced(deps, call, target) : sendWhole(deps, call, target);
+}
+
+/** Sends a request that requires a tool call, and once more if the target cannot be forced and responds without one. */
+async function sendForced(deps: CallDeps, call: Call, target: Target): Promise<ChatResponse> {
   const response = await sendWhole(deps, call, target);
   if (!isUnforced(call) || !lacksCall(call, response)) return response;
   const { record } = call;

@@ -264,9 +264,9 @@ export function addUsage(one: Usage | undefined, other: Usage | undefined): Usag
     return sums;
   };
   return {
-    ...{ prompt_tokens: one.prompt_tokens + other.prompt_tokens },
-    ...{ completion_tokens: one.completion_tokens + other.completion_tokens },
-    ...{ total_tokens: one.total_tokens + other.total_tokens },
+    prompt_tokens: one.prompt_tokens + other.prompt_tokens,
+    completion_tokens: one.completion_tokens + other.completion_tokens,
+    total_tokens: one.total_tokens + other.total_tokens,
     prompt_tokens_details: sum(one.prompt_tokens_details, other.prompt_tokens_details),
     completion_tokens_details: sum(one.completion_tokens_details, other.completion_tokens_details),
   };

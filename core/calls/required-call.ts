@@ -12,9 +12,14 @@ import type { CallDeps } from './call-deps.ts';
 import { asRefusal } from './error-marks.ts';
 import type { SendTo } from './hedge.ts';
 
+/** Returns whether the caller requires a tool call. */
+export function requiresCall({ request }: Call): boolean {
+  return isForced((request as ChatRequest).tool_choice);
+}
+
 /** Returns whether the caller requires a tool call and the last target was not sent that field. */
-export function isUnforced({ record, request }: Call): boolean {
-  return record.dropped?.includes('tool_choice') === true && isForced((request as ChatRequest).tool_choice);
+export function isUnforced(call: Call): boolean {
+  return call.record.dropped?.includes('tool_choice') === true && requiresCall(call);
 }
 
 /** Returns whether a call of this tool is one that the caller requires. */
