@@ -1,11 +1,11 @@
 /** Two accounts before one gateway: one sends many bodies at once, the other a small call at a time. */
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
-import { startWorker } from '../support/stores/worker-process.ts';
+import { startWorker, type Worker } from '../support/stores/worker-process.ts';
 import { openAiVendor } from '../support/vendors/openai-vendor.ts';
 import { createPoster } from './fair-client.ts';
 import type { Begin } from './fair-sender.ts';
 
-const bodyOf = (messages: readonly object[]): string => JSON.stringify({ model: 'vendor/m', messages });
+const bodyOf = (messages: readonly object[], model = 'vendor/m'): string => JSON.stringify({ model, messages });
 const say = (content: string): object => ({ role: 'user', content });
 
 /** Tool calls and their results; 10,000 of them are 2 MB. */
@@ -21,7 +21,8 @@ export function toolTurns(count: number): string {
   return bodyOf([say('go'), ...turns.flat()]);
 }
 
-export const SMALL_CALL: string = bodyOf([say('hi')]);
+/** A call of the other account. Its vendor is a process of its own, where it does not wait behind the bodies of the first account. */
+export const SMALL_CALL: string = bodyOf([say('hi')], 'calm/m');
 
 interface Sent {
   readonly body: string;
@@ -39,11 +40,11 @@ export const SENT: Readonly<Record<string, Sent>> = {
   '4,000 messages': { body: bodyOf(Array.from({ length: 4000 }, () => say('a'))), lanes: 64, isLarge: true },
   'a text of 6 MB': { body: bodyOf([say('x '.repeat(3_000_000))]), lanes: 4, isLarge: true },
   'a text of 30 MB': { body: bodyOf([say('x '.repeat(15_000_000))]), lanes: 2, isLarge: true },
-  'short calls': { body: SMALL_CALL, lanes: 100 },
-  'more short calls': { body: SMALL_CALL, lanes: 300 },
+  'short calls': { body: bodyOf([say('hi')]), lanes: 100 },
+  'more short calls': { body: bodyOf([say('hi')]), lanes: 300 },
 };
 
-/** A gateway with the keys of two accounts, and its vendor in a third process. */
+/** A gateway with the keys of two accounts, and a vendor for each in processes of their own. */
 export interface FairRig {
   readonly gateway: GatewayProcess;
   readonly greedy: string;
@@ -54,9 +55,9 @@ export interface FairRig {
 }
 
 export async function startFairRig(): Promise<FairRig> {
-  const vendor = await startWorker(new URL('./fair-vendor.ts', import.meta.url), {});
-  const { port } = await vendor.send<{ readonly port: number }>({});
-  const providers = { vendor: openAiVendor({ url: `http://127.0.0.1:${port}` }) };
+  const start = () => startWorker(new URL('./fair-vendor.ts', import.meta.url), {});
+  const [vendor, calm] = await Promise.all([start(), start()]);
+  const providers = { vendor: await providerOf(vendor), calm: await providerOf(calm) };
   const installation: Installation = await installGateway({ store: 'sqlite:./data', providers });
   const make = async (user: string): Promise<string> =>
     (await installation.command('keys', 'create', '--user', user)).api_key;
@@ -70,9 +71,14 @@ export async function startFairRig(): Promise<FairRig> {
     post: (key, body) => post(key, Buffer.from(body)),
     async close() {
       await installation.remove();
-      await vendor.stop();
+      await Promise.all([vendor.stop(), calm.stop()]);
     },
   };
+}
+
+async function providerOf(vendor: Worker): Promise<object> {
+  const { port } = await vendor.send<{ readonly port: number }>({});
+  return openAiVendor({ url: `http://127.0.0.1:${port}` });
 }
 
 /**
