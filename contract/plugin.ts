@@ -447,6 +447,8 @@ export interface GatewaySettings {
   readonly budgets: readonly BudgetRule[];
   /** Allowed tags of calls: the values of each name, or `*`. */
   readonly tags: TagRules;
+  /** End users of callers' applications: the header that names them, in lower case, and whether reports count by them. */
+  readonly endUsers: { readonly header: string | undefined; readonly report: boolean };
   /** Folder that plugins may write to: next to the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
   /** Folder of the configuration file, the base of relative paths in a config. Absolute. */

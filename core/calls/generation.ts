@@ -385,6 +385,7 @@ function createCallDeps(
     seals: createSeals(() => store.sets),
     rejected: new RejectedFields(),
     planOf,
+    tagsEndUsers: loaded.settings.endUsers.report,
     allParts: () => parts.values(),
     partsOf(operation) {
       const found = parts.get(operation);
