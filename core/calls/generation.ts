@@ -441,7 +441,7 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
     },
     routing: () => describeRouting(deps.routing),
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
-    problemOfModel: (name) => modelProblems.of(name),
+    problemOfModel: (name, caller) => modelProblems.of(name, caller),
   };
 }
 
