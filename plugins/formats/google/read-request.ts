@@ -11,6 +11,7 @@ import {
   readString,
   type Schema,
   type Tool,
+  withNumbersOf,
 } from '../../../contract/index.ts';
 import { invalid } from '../kit/index.ts';
 import { contentOf, partsOf, readContents } from './read-contents.ts';
@@ -367,7 +368,7 @@ export function jsonSchemaOf(schema: JsonObject, at: string, depth = 0): Schema 
         return [];
     }
   });
-  return { ...(type !== undefined && { type }), ...Object.fromEntries(fields) };
+  return withNumbersOf({ ...(type !== undefined && { type }), ...Object.fromEntries(fields) }, schema);
 }
 
 /** Google's type name in lower case, with `null` added for a nullable schema. */
