@@ -1,6 +1,7 @@
 import type { BudgetRule } from './budgets.ts';
 import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
+import type { OperationTexts } from './operation.ts';
 import type { FailureClass, ModelInfo, ModelTable, Price, Provider } from './provider.ts';
 
 /** Kind of credential. */
@@ -169,6 +170,8 @@ export interface Call<O extends Operation = Operation> {
   readonly startedAt: number;
   /** Fired by client close, deadline and drain. */
   readonly signal: AbortSignal;
+  /** Texts that its operation declares; absent if all strings are texts, and for chats. */
+  readonly texts?: OperationTexts | undefined;
   /** Limits that do not count this call, because its parent was counted (`rpm`, `concurrency`). */
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;

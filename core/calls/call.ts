@@ -16,7 +16,7 @@ import {
 import type { Usage } from '../../contract/chat.ts';
 import type { GatewayError } from '../../contract/errors.ts';
 import { deepFreeze } from '../../contract/json.ts';
-import type { Metered } from '../../contract/operation.ts';
+import type { Metered, OperationTexts } from '../../contract/operation.ts';
 import type { OperationContext } from '../../contract/plugin.ts';
 import type { Endpoint, ResponseHeaders, Timeouts } from '../../contract/provider.ts';
 import type { TargetAttempt } from '../../routing/health-book.ts';
@@ -130,6 +130,11 @@ export class Call implements CallView {
   /** Takes over the record of an attempt that ran on a {@link fork}. */
   adopt(record: CallRecord): void {
     this.#record = record;
+  }
+
+  /** Texts of its operation that guardrails check. */
+  get texts(): OperationTexts | undefined {
+    return this.parts.definition?.texts;
   }
 
   get request(): RequestOf<Operation> {
