@@ -1,7 +1,6 @@
 import type { BudgetRule } from './budgets.ts';
 import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
-import type { OperationTexts } from './operation.ts';
 import type { FailureClass, ModelInfo, ModelTable, Price, Provider } from './provider.ts';
 
 /** Kind of credential. */
@@ -125,6 +124,26 @@ export interface TraceContext {
   readonly isSampled?: boolean;
   /** The caller's `tracestate`. */
   readonly state?: string;
+}
+
+/**
+ * Texts that guardrails check, as paths of strings: `query`, `documents`, `data[].text`. A path includes everything below it. Default:
+ * every string; an empty list: none.
+ */
+export interface OperationTexts {
+  readonly request?: readonly string[];
+  readonly response?: readonly string[];
+  /** Set if hooks cannot see all texts. Guardrails reject such calls. */
+  readonly unseen?: UnseenTexts;
+}
+
+/** Texts of an operation that pass without hooks. */
+export interface UnseenTexts {
+  readonly sides: readonly ('request' | 'response')[];
+  /** Name in errors, such as `a websocket`. */
+  readonly what: string;
+  /** Alternative for callers, as a whole sentence. */
+  readonly instead: string;
 }
 
 /** HTTP side of a chat. */

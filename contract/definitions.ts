@@ -4,17 +4,11 @@
  * checked against its table, so misspelled members of plugins in JavaScript fail at startup. `docs/decisions/definitions.md`
  * explains why these are tables and not JSON Schemas.
  */
+import type { OperationTexts, UnseenTexts } from './call.ts';
 import type { Command, CommandOption, Subcommand } from './command.ts';
 import type { DialectDefinition, DialectModels, DialectNative, DialectRoute, PathAlias } from './dialect.ts';
 import type { HookObject } from './hooks.ts';
-import type {
-  AgentDefinition,
-  OperationDefinition,
-  OperationFile,
-  OperationRoute,
-  OperationTexts,
-  UnseenTexts,
-} from './operation.ts';
+import type { AgentDefinition, OperationDefinition, OperationFile, OperationRoute } from './operation.ts';
 import type { Announcement, PersonalData, Plugin, SignInLink } from './plugin.ts';
 import type {
   ChatCodec,

@@ -3,6 +3,7 @@ import type {
   CostPart,
   OfferOf,
   Operation,
+  OperationTexts,
   Outcome,
   Principal,
   RequestOf,
@@ -104,26 +105,6 @@ export interface ReportedUsage {
   readonly units?: Readonly<Record<string, unknown>>;
   /** Cost of the call in US dollars. It is charged unless the operator set a price. */
   readonly cost?: unknown;
-}
-
-/**
- * Texts that guardrails check, as paths of strings: `query`, `documents`, `data[].text`. A path includes everything below it. Default:
- * every string; an empty list: none.
- */
-export interface OperationTexts {
-  readonly request?: readonly string[];
-  readonly response?: readonly string[];
-  /** Set if hooks cannot see all texts. Guardrails reject such calls. */
-  readonly unseen?: UnseenTexts;
-}
-
-/** Texts of an operation that pass without hooks. */
-export interface UnseenTexts {
-  readonly sides: readonly ('request' | 'response')[];
-  /** Name in errors, such as `a websocket`. */
-  readonly what: string;
-  /** Alternative for callers, as a whole sentence. */
-  readonly instead: string;
 }
 
 /** File of a form that becomes a field of the request. */

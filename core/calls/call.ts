@@ -5,6 +5,7 @@ import {
   type Call as CallView,
   COUNT,
   type Operation,
+  type OperationTexts,
   type Outcome,
   type OutcomeStatus,
   type Principal,
@@ -16,7 +17,7 @@ import {
 import type { Usage } from '../../contract/chat.ts';
 import type { GatewayError } from '../../contract/errors.ts';
 import { deepFreeze } from '../../contract/json.ts';
-import type { Metered, OperationTexts } from '../../contract/operation.ts';
+import type { Metered } from '../../contract/operation.ts';
 import type { OperationContext } from '../../contract/plugin.ts';
 import type { Endpoint, ResponseHeaders, Timeouts } from '../../contract/provider.ts';
 import type { TargetAttempt } from '../../routing/health-book.ts';

@@ -9,6 +9,7 @@ import type {
   OperationUsage,
   TargetFacts,
 } from '../../contract/operation.ts';
+import type { Offer } from '../../contract/provider.ts';
 import { isPossible, priceMaxUsage } from './operation-usage.ts';
 
 /** Definition of an operation with the defaults of everything that its plugin left out. */
@@ -61,7 +62,7 @@ async function attemptJson<O extends Operation>(
   { request, offer, codecCall, sendForJson, bill }: Attempt<O>,
   isResponse: (value: unknown) => boolean,
 ): Promise<ResponseOf<O>> {
-  const { codec } = offer as unknown as AnyJsonOffer;
+  const { codec } = offer as Offer as AnyJsonOffer;
   const body = await sendForJson(codec.request(request, codecCall));
   const response = codec.response(body, request, codecCall);
   if (!isResponse(response))

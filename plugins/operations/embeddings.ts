@@ -133,9 +133,14 @@ function assertCount({ data }: EmbeddingResponse, inputs: number): void {
   );
 }
 
-function readCohere(body: JsonObject): EmbeddingRequest {
-  const { texts, output_dimension: dimensions, embedding_types: _, ...rest } = body;
-  return { ...rest, input: texts, ...(isCount(dimensions) && { dimensions }) } as unknown as EmbeddingRequest;
+interface CohereRequest extends EmbeddingRequest {
+  readonly texts: readonly string[];
+  readonly output_dimension?: number | null;
+}
+
+function readCohere(body: EmbeddingRequest): EmbeddingRequest {
+  const { texts, output_dimension: dimensions, embedding_types: _, ...rest } = body as CohereRequest;
+  return { ...rest, input: texts, ...(isCount(dimensions) && { dimensions }) };
 }
 
 function writeCohere({ data, usage }: EmbeddingResponse, { state }: RouteContext): JsonObject {

@@ -124,8 +124,8 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
   const { request, offer, codecCall, isChecked, whileStreaming } = attempt;
   const { file, response_format: format = 'json', stream } = request;
   const isWhole = stream !== true || isChecked;
-  const asked = isWhole && stream === true ? { ...request, stream: false } : request;
-  const sent = offer.codec.request(asked, await readFile(file.path), codecCall);
+  const performed = isWhole && stream === true ? { ...request, stream: false } : request;
+  const sent = offer.codec.request(performed, await readFile(file.path), codecCall);
   const bill = (body: JsonObject): void => attempt.bill(readUsage(body));
   if (isWhole) {
     const body = offer.codec.response(await attempt.sendForJson(sent));
