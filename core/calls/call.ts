@@ -294,6 +294,8 @@ export class CallRecord {
   usage: Usage | undefined = undefined;
   /** Set if the last attempt failed at fields that the gateway had added. The next one omits them. */
   rejected: Rejected | undefined = undefined;
+  /** Fields that the last attempt omitted since its target had rejected them. Later calls omit them if it succeeds. */
+  omitted: Rejected | undefined = undefined;
   /** Service tier that served the last attempt, if reported, else the one that was requested. */
   serviceTier: string | undefined = undefined;
   metered: Metered | undefined = undefined;
