@@ -5,6 +5,7 @@ import {
   type Call as CallView,
   COUNT,
   type Operation,
+  type OperationTexts,
   type Outcome,
   type OutcomeStatus,
   type Principal,
@@ -130,6 +131,11 @@ export class Call implements CallView {
   /** Takes over the record of an attempt that ran on a {@link fork}. */
   adopt(record: CallRecord): void {
     this.#record = record;
+  }
+
+  /** Texts of its operation that guardrails check. */
+  get texts(): OperationTexts | undefined {
+    return this.parts.definition?.texts;
   }
 
   get request(): RequestOf<Operation> {
