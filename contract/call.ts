@@ -140,6 +140,26 @@ export interface RequestOrigin {
   readonly queueMs: number;
 }
 
+/**
+ * Texts that guardrails check, as paths of strings: `query`, `documents`, `data[].text`. A path includes everything below it. Default:
+ * every string; an empty list: none.
+ */
+export interface OperationTexts {
+  readonly request?: readonly string[];
+  readonly response?: readonly string[];
+  /** Set if hooks cannot see all texts. Guardrails reject such calls. */
+  readonly unseen?: UnseenTexts;
+}
+
+/** Texts of an operation that pass without hooks. */
+export interface UnseenTexts {
+  readonly sides: readonly ('request' | 'response')[];
+  /** Name in errors, such as `a websocket`. */
+  readonly what: string;
+  /** Alternative for callers, as a whole sentence. */
+  readonly instead: string;
+}
+
 /** HTTP side of a chat. */
 export interface CallClient {
   /** The client's format. */
@@ -188,6 +208,8 @@ export interface Call<O extends Operation = Operation> {
   readonly startedAt: number;
   /** Fired by client close, deadline and drain. */
   readonly signal: AbortSignal;
+  /** Texts that its operation declares; absent if all strings are texts, and for chats. */
+  readonly texts?: OperationTexts | undefined;
   /** Limits that do not count this call, because its parent was counted (`rpm`, `concurrency`). */
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;

@@ -5,6 +5,7 @@ import {
   type Call as CallView,
   COUNT,
   type Operation,
+  type OperationTexts,
   type Outcome,
   type OutcomeStatus,
   type Principal,
@@ -135,6 +136,11 @@ export class Call implements CallView {
   /** Takes over the record of an attempt that ran on a {@link fork}. */
   adopt(record: CallRecord): void {
     this.#record = record;
+  }
+
+  /** Texts of its operation that guardrails check. */
+  get texts(): OperationTexts | undefined {
+    return this.parts.definition?.texts;
   }
 
   get request(): RequestOf<Operation> {
@@ -306,6 +312,8 @@ export class CallRecord {
   usage: Usage | undefined = undefined;
   /** Set if the last attempt failed at fields that the gateway had added. The next one omits them. */
   rejected: Rejected | undefined = undefined;
+  /** Fields that the last attempt omitted since its target had rejected them. Later calls omit them if it succeeds. */
+  omitted: Rejected | undefined = undefined;
   /** Service tier that served the last attempt, if reported, else the one that was requested. */
   serviceTier: string | undefined = undefined;
   metered: Metered | undefined = undefined;
