@@ -12,6 +12,7 @@ import {
   readObject,
   readString,
   type Schema,
+  withNumbersOf,
 } from '../../../contract/index.ts';
 import {
   ANSWER_TOOL,
@@ -53,7 +54,23 @@ export function geminiRequest(request: ChatRequest, call: CodecCall, table: Fiel
   const body = geminiBody(input, call, dropped, { references });
   // Without `alt=sse`, a stream is one JSON array, sent in pieces.
   const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
-  return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
+  const isAdded = addsThoughts(input, body);
+  return {
+    path: `${modelPath(call.model)}${method}`,
+    body,
+    ...(isAdded && { added: ADDED_THOUGHTS }),
+    ...(dropped.length > 0 && { dropped }),
+  };
+}
+
+const ADDED_THOUGHTS: readonly string[] = Object.freeze(['generationConfig.thinkingConfig.includeThoughts']);
+
+/** Returns true if the caller did not send `includeThoughts` and the vendor is sent it. */
+function addsThoughts(input: ChatRequest, { generationConfig }: GeminiRequest): boolean {
+  const isSent = readObject(generationConfig?.['thinkingConfig'])['includeThoughts'] !== undefined;
+  if (!isSent) return false;
+  const own = [input['thinking_config'], ownThinking(readOwnFields(input))];
+  return !own.some((config) => isObject(config) && fieldOf(config, 'includeThoughts') !== undefined);
 }
 
 /**
@@ -430,7 +447,7 @@ export function geminiSchema(schema: Schema, prefix: string, dropped: string[], 
     else if (!SILENT.has(word)) drop(word);
   }
   if (merged['nullable'] === true && merged['type'] !== undefined) result['type'] = withNull(merged['type']);
-  return '$ref' in result ? onlyReference(result) : result;
+  return '$ref' in result ? onlyReference(result) : withNumbersOf(result, merged);
 }
 
 /** Next to a `$ref`, only keywords with a dollar sign are allowed. */
@@ -446,15 +463,14 @@ function mergeAllOf(schema: Schema): Schema {
   const properties: JsonObject = {};
   const required = new Set<unknown>();
   for (const member of [schema, ...members]) {
-    Object.assign(merged, member);
+    withNumbersOf(Object.assign(merged, member), member);
     Object.assign(properties, readObject(member['properties']));
     for (const name of readArray(member['required'])) required.add(name);
   }
-  return {
-    ...merged,
+  return Object.assign(merged, {
     ...(Object.keys(properties).length > 0 && { properties }),
     ...(required.size > 0 && { required: [...required] }),
-  };
+  });
 }
 
 /** `enum` supports only strings and numbers: null moves into the type, and enums of booleans are dropped. */
