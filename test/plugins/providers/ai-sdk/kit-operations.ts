@@ -57,7 +57,7 @@ export async function testOperations(subject: PackageSubject, runner: RunnerFunc
   const { codec: painter } = (offers.get('images') ?? {}) as Partial<ImageOffer>;
   if (kinds.includes('images') && painter && vendor) {
     const request = { model: 'm-1', prompt: 'A beach' };
-    const sent = await painter.request(request as never, [], CALL);
+    const sent = painter.request(request as never, [], CALL);
     const made = JSON.parse((await subject.exchange(sent as HttpRequest, vendor)).text) as object;
     const response = { json: { created: 1_790_000_000, data: [{ b64_json: IMAGE }] } };
     run({ plugin: images, offer: { codec: painter }, samples: [{ request, vendor: made, response }] });
@@ -66,7 +66,7 @@ export async function testOperations(subject: PackageSubject, runner: RunnerFunc
   const { codec: scribe } = (offers.get('transcription') ?? {}) as Partial<TranscriptionOffer>;
   if (kinds.includes('transcription') && scribe && packaged.wire !== 'gemini') {
     const request = { model: 'm-1', task: 'transcribe', file: FILE };
-    const sent = await scribe.request(request as never, SOUND.bytes as never, CALL);
+    const sent = scribe.request(request as never, SOUND.bytes as never, CALL);
     const heard = await subject.exchange(sent as HttpRequest, () => json({ ...HEARD, text: SPOKEN }));
     const made = JSON.parse(heard.text) as { readonly usage?: object };
     // Some packages pass on the tokens.
