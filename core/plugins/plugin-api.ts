@@ -133,7 +133,7 @@ function modelsApi(
     },
     aliases: () => Object.entries(aliases),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
-    problemOf: (name) => services().problemOfModel(name),
+    problemOf: (name, caller) => services().problemOfModel(name, caller),
     routing: () => services().routing(),
     offers: (operation) =>
       allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),

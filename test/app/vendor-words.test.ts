@@ -19,9 +19,9 @@ describe('G63: a vendor’s error message that quotes the prompt', () => {
   before(async () => {
     const error = { error: { message: `cannot parse: ${PROMPT}`, type: 'invalid_request_error' } };
     vendor = await startScriptedUpstream();
-    vendor.script(({ request, send }) => {
-      const status = Number((request.json() as { model: string }).model.split('-')[1]);
-      return send(status === 200 ? sse(error) : respondWith(status, error));
+    vendor.script((connection) => {
+      const status = Number((connection.request.json() as { model: string }).model.split('-')[1]);
+      return status === 200 ? sse(error)(connection) : connection.send(respondWith(status, error));
     });
     gateway = await startGateway({
       providers: {

@@ -17,6 +17,7 @@ export {
   createPlanBook,
   createPlanFinder,
   describeAge,
+  END_USER_TAG,
   feesAreMore,
   findAccount,
   hasScope,
