@@ -31,7 +31,6 @@ import type {
   Metered,
   OperationDefinition,
 } from './operation.ts';
-import type { NamedPlan } from './plans.ts';
 import type { ProblemAt } from './pointers.ts';
 import type { HttpRequest, ModelInfo, ModelTable, Provider } from './provider.ts';
 import type { RefusalWatcher, Route, RouteContext, UpgradeHandler, UpgradeOptions } from './route.ts';
@@ -160,7 +159,7 @@ export interface ModelRow {
 /** Caller of a model, for {@link ModelsApi.problemOf}. */
 export interface ModelCaller {
   readonly principal: Principal;
-  readonly plan?: NamedPlan | undefined;
+  readonly plan?: { readonly name: string; readonly plan: Plan } | undefined;
   /** Returns whether a balance or budget limits its calls to a target, which then needs a price. */
   isLimited(target: Target): boolean;
 }
