@@ -39,6 +39,11 @@ const ELSEWHERE: readonly (readonly [test: string, isChecked: (block: Block) => 
     ({ page, language }) => /^docs\/(?:how-to\/.*|keys|money)\.md$/.test(page) && language === 'console',
   ],
   [
+    'test/docs/mcp.slow.test.ts',
+    ({ page, language, file }) =>
+      page === 'docs/mcp.md' && (language === 'console' || language === 'sh' || file !== ''),
+  ],
+  [
     'test/docs/first-provider.slow.test.ts',
     ({ page, language, file }) => PLUGIN_PAGES.test(page) && (language === 'sh' || file !== ''),
   ],

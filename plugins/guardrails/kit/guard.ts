@@ -1,5 +1,6 @@
 import { type Call, GatewayError, type PluginApi } from '../../../contract/index.ts';
 import type { TextPlace, TextTransform } from './text-transform.ts';
+import { throughChat } from './tool-result.ts';
 
 /** Texts of a call to check. */
 export type Side = TextPlace['side'];
@@ -18,7 +19,7 @@ export const SIDES = Object.freeze({
 export type Guard = (call: Call, side: Side) => TextTransform | undefined;
 
 /**
- * Applies a guardrail to the texts of all calls: requests of every operation, and responses of chats. Token counts
+ * Applies a guardrail to the texts of all calls: requests of every operation, responses of chats and results of tools. Token counts
  * are included, because vendors read their texts.
  */
 export function guardTexts(api: PluginApi, guard: Guard): void {
@@ -28,6 +29,10 @@ export function guardTexts(api: PluginApi, guard: Guard): void {
   api.hook('receive', {
     operations: ['chat'],
     handler: (call, response) => guard(call, 'response')?.response(response),
+  });
+  api.hook('receive', {
+    operations: ['tool'],
+    handler: (call, result) => throughChat(result, (response) => guard(call, 'response')?.response(response)),
   });
   api.hook('stream', { operations: ['chat'], handler: (call) => guard(call, 'response')?.stream() });
   refuseBatches(api, (call) => guard(call, 'response') !== undefined);

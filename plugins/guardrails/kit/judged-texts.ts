@@ -3,12 +3,14 @@ import {
   type ChatChunk,
   type ChatDelta,
   type ChatRequest,
+  type ChatResponse,
   GatewayError,
   type PluginApi,
   type StreamTransform,
 } from '../../../contract/index.ts';
 import { refusal, refuseBatches, refuseRealtime, type Side } from './guard.ts';
 import { isCodedAt, type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
+import { throughChat } from './tool-result.ts';
 
 /** Text to judge. */
 export interface JudgedText {
@@ -118,17 +120,19 @@ export function judgeTexts(
   }
   if (!sides.includes('response')) return;
   refuseBatches(api);
+  const receive = async (call: Call, response: ChatResponse): Promise<ChatResponse | undefined> => {
+    const texts: JudgedText[] = [];
+    eachText((text, { path }) => {
+      texts.push({ path, text });
+      return text;
+    }).response(response);
+    const verdict = await judged(call, 'response', texts, true);
+    return verdict.action === 'replace' ? putTexts(verdict.texts).response(response) : undefined;
+  };
+  api.hook('receive', { operations: ['chat'], handler: receive });
   api.hook('receive', {
-    operations: ['chat'],
-    async handler(call, response) {
-      const texts: JudgedText[] = [];
-      eachText((text, { path }) => {
-        texts.push({ path, text });
-        return text;
-      }).response(response);
-      const verdict = await judged(call, 'response', texts, true);
-      return verdict.action === 'replace' ? putTexts(verdict.texts).response(response) : undefined;
-    },
+    operations: ['tool'],
+    handler: (call, result) => throughChat(result, (response) => receive(call, response)),
   });
   api.hook('stream', {
     operations: ['chat'],
