@@ -2,7 +2,7 @@
 /**
  * Compares the cost of a call with the yardstick, in figures that depend little on other load. Needs Node and Linux.
  *
- *   node bench/gate.mjs [--workload chat|tools|stream|store] [--store URL] [--body 2] [--conns 32] [--calls 6000] [--rounds 8] [--repeats 1]
+ *   node bench/gate.mjs [--workload chat|plain|tools|stream|store] [--store URL] [--body 2] [--conns 32] [--calls 6000] [--rounds 8] [--repeats 1]
  *        [--node PATH] [--flags '…'] [--main dist/cli/main.js] [--portkey FOLDER] [--check | --bounds]
  *
  * Each workload compares two programs alternately; both run with --flags. --portkey adds Portkey's gateway as a third
@@ -84,13 +84,18 @@ const BUDGETS = [
 ];
 
 /**
- * Two programs per workload: the second one is compared with the first. `path` and `body` belong to its request. `store` compares the
- * gateway on the store of --store with the gateway on SQLite.
+ * Two programs per workload: the second one is compared with the first. `path` and `body` belong to its request. `plain` compares the
+ * yardstick of the other benchmarks, `targets/plain.ts`, with the gate's; `store` the gateway on the store of --store with the gateway
+ * on SQLite.
  */
 const WORKLOADS = {
   chat: (kilobytes) => [
     { name: 'yardstick', path: '/openai/v1/chat/completions', body: chatOf(kilobytes) },
     { name: 'gateway', path: OPENAI_CHAT, body: chatOf(kilobytes) },
+  ],
+  plain: (kilobytes) => [
+    { name: 'yardstick', path: '/openai/v1/chat/completions', body: chatOf(kilobytes) },
+    { name: 'plain.ts', path: '/json/v1/chat/completions', body: chatOf(kilobytes) },
   ],
   tools: (kilobytes) => [
     { name: 'chat', path: OPENAI_CHAT, body: chatOf(kilobytes) },
@@ -117,7 +122,7 @@ const WORKLOADS = {
 };
 
 /** Start functions of programs other than the gateway. */
-const STARTS = { yardstick: startYardstick, portkey: startPortkey };
+const STARTS = { yardstick: startYardstick, 'plain.ts': startPlain, portkey: startPortkey };
 
 if (process.env.GATE_VENDOR) startVendor();
 else await run();
@@ -278,6 +283,16 @@ async function startYardstick(o, folder, vendorPort, part) {
   const port = await freePort();
   const env = { PORT: String(port), UPSTREAM: `http://127.0.0.1:${vendorPort}`, KEY: 'secret' };
   const program = await start(o, folder, [path.join(FOLDER, 'plain-gateway.mjs')], env, port);
+  return { ...program, ...part, key: 'secret' };
+}
+
+async function startPlain(o, folder, vendorPort, part) {
+  fs.mkdirSync(folder);
+  const port = await freePort();
+  const vendor = `http://127.0.0.1:${vendorPort}`;
+  const file = path.join(FOLDER, 'targets', 'plain.ts');
+  const args = ['--import', 'tsx/esm', file, vendor, vendor, folder, 'secret'];
+  const program = await start(o, folder, args, { PORT: String(port) }, port);
   return { ...program, ...part, key: 'secret' };
 }
 

@@ -14,7 +14,7 @@ export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts'
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
 export { openEventStream } from './event-stream.ts';
 export type * from './events.ts';
-export { parseExact, writeJson } from './exact-json.ts';
+export { moveNumber, parseExact, withNumbersOf, writeJson } from './exact-json.ts';
 export { factsOf, type RequestFacts } from './facts.ts';
 export { failureToError } from './failures.ts';
 export type * from './gateway.ts';

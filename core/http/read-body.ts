@@ -5,7 +5,7 @@ import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
-import { parseArgumentNumbers } from '../../contract/exact-json.ts';
+import { parseArgumentNumbers, parseChatNumbers } from '../../contract/exact-json.ts';
 import { type BodyShape, takeBody } from '../../contract/facts.ts';
 import { type JsonBounds, measureJson, tooDeep } from '../../contract/json.ts';
 import type { FormLimits, UploadedFile } from '../../contract/plugin.ts';
@@ -444,8 +444,10 @@ export function parseBody(
   shape?: BodyShape,
 ): unknown {
   const isSmall = bytes.length <= SMALL_BYTES && bytes.length <= bounds.maxValues;
+  let hasNumbers = shape !== undefined;
   if (!isSmall) {
-    const { exceeded, heapBytes } = measureJson(bytes, bounds);
+    const { exceeded, heapBytes, mayChange } = measureJson(bytes, bounds);
+    hasNumbers &&= mayChange;
     if (exceeded === 'values')
       throw new GatewayError('request_too_large', `The body has more than ${bounds.maxValues} values and field names.`);
     if (exceeded === 'depth') throw tooDeep(bounds.maxDepth);
@@ -455,7 +457,8 @@ export function parseBody(
   let value: unknown;
   try {
     // Arguments of tools are text in canonical form, and objects in others.
-    value = shape === undefined || shape.isChat ? JSON.parse(text) : parseArgumentNumbers(text);
+    const parse = shape?.isChat ? parseChatNumbers : parseArgumentNumbers;
+    value = hasNumbers ? parse(text) : JSON.parse(text);
   } catch (error) {
     if (isSmall && measureJson(bytes, bounds).exceeded === 'depth') throw tooDeep(bounds.maxDepth);
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${describe(error, text)}.`);

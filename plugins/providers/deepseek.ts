@@ -5,6 +5,7 @@ import {
   isObject,
   readArray,
   readObject,
+  writeJson,
 } from '../../contract/index.ts';
 import { withPrefix } from '../formats/openai-chat/continue.ts';
 import { withThinking } from '../formats/openai-chat/messages.ts';
@@ -95,7 +96,7 @@ function withSchema(
 ): readonly ChatMessage[] {
   if (format?.type !== 'json_schema') return messages;
   const { name, schema = {} } = format.json_schema;
-  const content = `Answer with one JSON object "${name}" and nothing else. It conforms to this JSON Schema:\n${JSON.stringify(schema)}`;
+  const content = `Answer with one JSON object "${name}" and nothing else. It conforms to this JSON Schema:\n${writeJson(schema)}`;
   return [{ role: 'system', content }, ...messages];
 }
 

@@ -1,4 +1,4 @@
-/** Arguments of tools keep the text of their numbers in each client format and each vendor's format. */
+/** Arguments and schemas of tools keep the text of their numbers in each client format and each vendor's format. */
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
@@ -17,6 +17,68 @@ const ROUNDED = JSON.stringify(JSON.parse(EXACT));
 const SAID = { pieces: [{ call: 'pay', id: 'toolu_1', arguments: EXACT }] };
 
 const TOOL = { name: 'pay', description: 'Pays', parameters: { type: 'object', properties: {} } };
+
+/** Schema of a number whose bounds a double would change. */
+const AMOUNT = '"minimum":1.10,"maximum":12345678901234567890';
+const AMOUNT_SCHEMA = {
+  type: 'object',
+  properties: { amount: { type: 'number', ...(JSON.parse(`{${AMOUNT}}`) as object) } },
+  required: ['amount'],
+};
+const AMOUNT_TOOL = { ...TOOL, parameters: AMOUNT_SCHEMA };
+
+/** Path and body of each client format, with a tool or a response format that has this schema. */
+const SCHEMAS: Readonly<Record<string, (model: string) => readonly [path: string, tool: object, format?: object]>> = {
+  chat: (model) => [
+    '/v1/chat/completions',
+    { model, messages: [{ role: 'user', content: 'Hi' }], tools: [{ type: 'function', function: AMOUNT_TOOL }] },
+    {
+      ...{ model, messages: [{ role: 'user', content: 'Hi' }] },
+      response_format: { type: 'json_schema', json_schema: { name: 'a', schema: AMOUNT_SCHEMA } },
+    },
+  ],
+  messages: (model) => [
+    '/v1/messages',
+    {
+      ...{ model, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] },
+      tools: [{ name: 'pay', input_schema: AMOUNT_SCHEMA }],
+    },
+    {
+      ...{ model, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] },
+      output_config: { format: { type: 'json_schema', schema: AMOUNT_SCHEMA } },
+    },
+  ],
+  responses: (model) => [
+    '/v1/responses',
+    { model, store: false, input: 'Hi', tools: [{ type: 'function', ...AMOUNT_TOOL }] },
+    {
+      ...{ model, store: false, input: 'Hi' },
+      text: { format: { type: 'json_schema', name: 'a', schema: AMOUNT_SCHEMA } },
+    },
+  ],
+  gemini: (model) => [
+    `/v1beta/models/${model}:generateContent`,
+    { contents: [{ parts: [{ text: 'Hi' }] }], tools: [{ functionDeclarations: [AMOUNT_TOOL] }] },
+    {
+      contents: [{ parts: [{ text: 'Hi' }] }],
+      generationConfig: { responseMimeType: 'application/json', responseSchema: AMOUNT_SCHEMA },
+    },
+  ],
+  ollama: (model) => [
+    '/api/chat',
+    {
+      model,
+      stream: false,
+      messages: [{ role: 'user', content: 'Hi' }],
+      tools: [{ type: 'function', function: AMOUNT_TOOL }],
+    },
+    { model, stream: false, messages: [{ role: 'user', content: 'Hi' }], format: AMOUNT_SCHEMA },
+  ],
+  interactions: (model) => [
+    '/v1beta/interactions',
+    { model, store: false, input: 'Hi', tools: [{ type: 'function', ...AMOUNT_TOOL }] },
+  ],
+};
 
 /** Path and body of each client format, with a call in the history. */
 const WAYS: Readonly<Record<string, (model: string, stream: boolean) => readonly [path: string, body: string]>> = {
@@ -96,7 +158,31 @@ const CONVERSE = JSON.stringify({
   usage: { inputTokens: 20, outputTokens: 5, totalTokens: 25 },
 });
 
-describe('numbers in arguments of tools', () => {
+const WHOLE: Readonly<Record<string, string>> = {
+  bedrock: JSON.stringify({
+    ...{ output: { message: { role: 'assistant', content: [{ text: '{}' }] } }, stopReason: 'end_turn' },
+    usage: { inputTokens: 20, outputTokens: 5, totalTokens: 25 },
+  }),
+  cohere: JSON.stringify({
+    ...{ id: 'c', finish_reason: 'COMPLETE', message: { role: 'assistant', content: [{ type: 'text', text: '{}' }] } },
+    usage: { tokens: { input_tokens: 20, output_tokens: 5 } },
+  }),
+  responses: JSON.stringify({
+    ...{ id: 'r', object: 'response', status: 'completed', model: 'gpt-6.1-sol', created_at: 1 },
+    output: [
+      {
+        type: 'message',
+        id: 'm',
+        role: 'assistant',
+        status: 'completed',
+        content: [{ type: 'output_text', text: '{}' }],
+      },
+    ],
+    usage: { input_tokens: 20, output_tokens: 5, total_tokens: 25 },
+  }),
+};
+
+describe('numbers in arguments and schemas of tools', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
 
@@ -111,6 +197,8 @@ describe('numbers in arguments of tools', () => {
         mistral: { ...own, plugin: 'mistral' },
         deepseek: { ...own, plugin: 'deepseek' },
         bedrock: { ...own, plugin: 'bedrock' },
+        cohere: { ...own, plugin: 'cohere' },
+        gpt: { ...own, plugin: 'openai' },
       },
     });
   });
@@ -126,6 +214,19 @@ describe('numbers in arguments of tools', () => {
     const text = await response.text();
     expect(response.status, text).to.equal(200);
     return text;
+  }
+
+  /** Sends a request with bounds as they are written, and returns all that the vendor was sent. */
+  async function sendSchema(way: string, model: string, at: 1 | 2): Promise<string | undefined> {
+    const { [at]: body, 0: path } = SCHEMAS[way]?.(model) ?? [''];
+    if (!body) return undefined;
+    const response = await fetch(gateway.url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body).replaceAll(JSON.stringify(JSON.parse(`{${AMOUNT}}`)).slice(1, -1), AMOUNT),
+    });
+    expect(response.status, await response.text()).to.equal(200);
+    return vendor.requests.at(-1)?.body.toString();
   }
 
   const sent = (): string => argumentsIn(vendor.requests.at(-1)?.body.toString() ?? '');
@@ -148,6 +249,49 @@ describe('numbers in arguments of tools', () => {
       expect(sent()).to.include(EXACT);
     });
   }
+
+  const SCHEMA_MODELS = [
+    ...WIRES.map((wire) => [wire, wire === 'openai' ? 'openai/gpt-4.1' : `${wire}/claude-opus-5-5`] as const),
+    ['bedrock', 'bedrock/amazon.nova-pro-v1:0'] as const,
+    ['cohere', 'cohere/command-a-03-2025'] as const,
+    ['responses', 'gpt/gpt-6.1-sol'] as const,
+  ];
+  for (const way of Object.keys(SCHEMAS))
+    for (const [wire, model] of SCHEMA_MODELS)
+      it(`keep their text in schemas from ${way} to ${wire} (G9)`, async () => {
+        const completion = wholeBody(WIRES.find((name) => name === wire) ?? 'openai', { pieces: [{ text: '{}' }] });
+        for (const at of [1, 2] as const) {
+          vendor.script((to) => {
+            const isCompletion = to.request.path.endsWith('/chat/completions');
+            return to.send(respondWith(200, (isCompletion ? undefined : WHOLE[wire]) ?? completion));
+          });
+          const body = await sendSchema(way, model, at);
+          if (body === undefined) continue;
+          const numbers = [...body.matchAll(/m(?:in|ax)imum\\?"?: ?([\d.e+]+)/g)].map(([, number]) => number);
+          expect(numbers, `${at === 1 ? 'tool' : 'format'}: ${body}`).to.deep.equal(['1.10', '12345678901234567890']);
+        }
+      });
+
+  it('keep their text in streamed arguments of a call (G9)', async () => {
+    const pieces = [
+      { willContinue: true, name: 'pay', id: 'g' },
+      { willContinue: true, partialArgs: [{ jsonPath: '$.id', numberValue: 'ID' }] },
+      { willContinue: true, partialArgs: [{ jsonPath: '$.list[0]', numberValue: 'PRICE' }] },
+      { partialArgs: [{ jsonPath: '$.note', stringValue: 'x' }] },
+    ];
+    const events = [...pieces.map((functionCall) => ({ parts: [{ functionCall }] })), { parts: [{ text: '' }] }].map(
+      (content, at) => ({ candidates: [{ index: 0, content, ...(at === 4 && { finishReason: 'STOP' }) }] }),
+    );
+    const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+    const exact = text.replaceAll('"ID"', '12345678901234567890').replaceAll('"PRICE"', '1.10');
+    for (const way of Object.keys(WAYS)) {
+      vendor.script((to) => to.send(`${SSE_HEAD}${chunk(exact)}${LAST_CHUNK}`));
+      const got = argumentsIn(await send(way, 'gemini/gemini-3-pro', true));
+      if (way === 'gemini')
+        expect(got).to.include('"numberValue":12345678901234567890').and.include('"numberValue":1.10');
+      else expect(got, way).to.include('{"id":12345678901234567890,"list":[1.10],"note":"x"}');
+    }
+  });
 
   it('keep their text if the first event of a call has them (G9)', async () => {
     const start = { type: 'tool_use', id: 't', name: 'pay', input: JSON.parse(EXACT) };

@@ -70,8 +70,19 @@ ${texts.join('\n\n')}
 `;
 }
 
-/** Exports of a declaration file, by name. */
+/** Exports of each file that was read: an entry takes hundreds of names from the same ones. */
+const known = new Map<string, ReadonlyMap<string, string>>();
+
 function exportsOf(file: string): ReadonlyMap<string, string> {
+  const before = known.get(file);
+  if (before) return before;
+  const found = readExports(file);
+  known.set(file, found);
+  return found;
+}
+
+/** Exports of a declaration file, by name. */
+function readExports(file: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const statements = splitStatements(readFileSync(file, 'utf8'));
   const imported = new Map<string, readonly [name: string, from: string]>();
@@ -91,10 +102,10 @@ function exportsOf(file: string): ReadonlyMap<string, string> {
         if (!found.has(name) && !(isType !== undefined && /^export declare (?:const|function) /.test(text)))
           found.set(name, text);
     for (const [name, exported, from] of namesOf(/^export (?:type )?\{([^}]*)\}(?: from '([^']+)')?/.exec(statement))) {
-      const known = from === '' ? imported.get(name) : undefined;
+      const source = from === '' ? imported.get(name) : undefined;
       const own = statements.find((each) => nameOf(each.replace(/^(?:declare )?/, 'export declare ')) === name);
       if (from !== '') take(name, exported, from);
-      else if (known) take(known[0], exported, known[1]);
+      else if (source) take(source[0], exported, source[1]);
       else if (own !== undefined) found.set(exported, own);
     }
     const name = nameOf(statement);
@@ -135,14 +146,18 @@ function splitStatements(text: string): readonly string[] {
     if (char === "'" || char === '"' || char === '`') quote = char;
     else if ('{[('.includes(char)) depth += 1;
     else if ('}])'.includes(char)) depth -= 1;
-    const head = text.slice(from, at).trimStart();
-    const isBlock =
-      /^(?:export )?(?:default )?(?:declare )?(?:abstract )?(?:interface|class|module|namespace|enum|global)\b/;
-    if (depth !== 0 || !(char === ';' || (char === '}' && isBlock.test(head.slice(0, 100))))) continue;
+    if (depth !== 0 || !(char === ';' || (char === '}' && isBlock(text.slice(from, at))))) continue;
     statements.push(text.slice(from, at + 1).trim());
     from = at + 1;
   }
   return statements.filter((statement) => statement !== '' && statement !== ';');
+}
+
+function isBlock(statement: string): boolean {
+  const head = statement.trimStart().slice(0, 100);
+  return /^(?:export )?(?:default )?(?:declare )?(?:abstract )?(?:interface|class|module|namespace|enum|global)\b/.test(
+    head,
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

@@ -5,10 +5,13 @@ import {
   GatewayError,
   isObject,
   type JsonObject,
+  moveNumber,
   readArray,
   readObject,
   readString,
   type Schema,
+  withNumbersOf,
+  writeJson,
 } from '../../../contract/index.ts';
 import {
   ANSWER_TOOL,
@@ -285,7 +288,7 @@ function isOffered(name: string, { mode, only }: ToolMode): boolean {
 }
 
 function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[]): MessagesTool {
-  const schema = { ...ANY_OBJECT, ...tool.parameters };
+  const schema = withNumbersOf({ ...ANY_OBJECT, ...tool.parameters }, tool.parameters ?? ANY_OBJECT);
   if (!isToolSchema(schema)) {
     throw invalid(`${tool.at}.function.parameters`, 'must be an object schema without a choice at its root');
   }
@@ -342,12 +345,12 @@ function withFormat(
   }
   // An additional tool would change the prefix, after which the model's thinking may be rejected.
   if (!traits.forcedTools || traits.preservedThinking || !isToolSchema(schema)) {
-    return instructed(plan, `${JSON_INSTRUCTION} It must conform to this JSON Schema:\n${JSON.stringify(schema)}`);
+    return instructed(plan, `${JSON_INSTRUCTION} It must conform to this JSON Schema:\n${writeJson(schema)}`);
   }
   const tool: MessagesTool = {
     name: ANSWER_TOOL,
     description: description ?? 'Gives the final answer to the user. Call it when no other tool is needed.',
-    input_schema: { type: 'object', ...schema },
+    input_schema: withNumbersOf({ type: 'object', ...schema }, schema),
   };
   const free = mode === 'auto' && plan.choice?.['type'] === 'auto';
   return {
@@ -405,14 +408,22 @@ export function strictSchema(schema: Schema, depth = 0): Schema {
     else if (word === 'format' && FORMATS.has(value)) result[word] = value;
     else if (word === 'minItems' && (value === 0 || value === 1)) result[word] = value;
     else if (KEPT.has(word)) result[word] = value;
-    else if (word !== 'additionalProperties' && !SILENT.has(word)) unenforced.push(`${word}: ${JSON.stringify(value)}`);
+    else if (word !== 'additionalProperties' && !SILENT.has(word)) unenforced.push(word);
   }
   if (isObjectSchema(schema)) result['additionalProperties'] = false;
   if (unenforced.length > 0) {
     const description = typeof schema['description'] === 'string' ? `${schema['description']}\n\n` : '';
-    result['description'] = `${description}{${unenforced.join(', ')}}`;
+    const written = unenforced.map((word) => `${word}: ${writeMember(schema, word)}`);
+    result['description'] = `${description}{${written.join(', ')}}`;
   }
-  return result;
+  return withNumbersOf(result, schema);
+}
+
+/** Writes one member of a schema as JSON. */
+function writeMember(schema: Schema, word: string): string {
+  const holder: readonly unknown[] = [schema[word]];
+  moveNumber(schema, word, holder, 0);
+  return writeJson(holder).slice(1, -1);
 }
 
 /** Returns true if the vendor can enforce a schema completely: no recursion, no maps, few optional fields. */

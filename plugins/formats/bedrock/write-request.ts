@@ -7,6 +7,7 @@ import {
   readObject,
   readString,
   type Schema,
+  writeJson,
 } from '../../../contract/index.ts';
 import {
   applyFieldRules,
@@ -117,9 +118,7 @@ function instructionOf(input: ChatRequest): string | undefined {
   const format = readAnswerFormat(input);
   if (format.kind === 'text') return undefined;
   const plain = 'Answer with one JSON object and nothing else: no other text, no code fence.';
-  return format.kind === 'json'
-    ? plain
-    : `${plain} It must conform to this JSON Schema:\n${JSON.stringify(format.schema)}`;
+  return format.kind === 'json' ? plain : `${plain} It must conform to this JSON Schema:\n${writeJson(format.schema)}`;
 }
 
 const ANY_OBJECT: Schema = Object.freeze({ type: 'object', properties: {} });

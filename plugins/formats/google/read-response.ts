@@ -5,6 +5,7 @@ import {
   isCount,
   isObject,
   type JsonObject,
+  moveNumber,
   type ReasoningDetail,
   readArray,
   readCount,
@@ -13,6 +14,7 @@ import {
   StreamFailure,
   type ToolCall,
   type Usage,
+  withNumbersOf,
   writeJson,
 } from '../../../contract/index.ts';
 import { ANSWER_TOOL } from '../kit/index.ts';
@@ -401,7 +403,7 @@ export function createPartialCalls(): PartialCalls {
         return readString(called['name']) ? { called, signature } : undefined;
       if (open && readString(called['name']) && called['name'] !== open.head['name'])
         throw broken('started a function call inside another');
-      open ??= { head: called, signature: undefined, args: { ...readArgs(called) }, isBroken: false };
+      open ??= { head: called, signature: undefined, args: argsOf(called), isBroken: false };
       open.signature = signature ?? open.signature;
       for (const piece of readArray(pieces)) open.isBroken = addPiece(open.args, piece);
       return goesOn ? undefined : close();
@@ -411,8 +413,9 @@ export function createPartialCalls(): PartialCalls {
   };
 }
 
-function readArgs({ args }: JsonObject): JsonObject {
-  return isObject(args) ? args : {};
+/** Returns a copy of the arguments that a call begins with. */
+function argsOf({ args }: JsonObject): JsonObject {
+  return isObject(args) ? withNumbersOf({ ...args }, args) : {};
 }
 
 /** Adds one piece to the arguments; returns true if its text continues. */
@@ -421,7 +424,8 @@ function addPiece(args: JsonObject, piece: unknown): boolean {
   if (!isObject(piece) || !path) throw broken('sent invalid partial arguments of a function call');
   const { stringValue, numberValue, boolValue, willContinue } = piece;
   const value = stringValue ?? numberValue ?? boolValue ?? ('nullValue' in piece ? null : '');
-  putAt(args, path, value);
+  const { holder, step } = putAt(args, path, value);
+  moveNumber(piece, 'numberValue', holder, step);
   return willContinue === true;
 }
 
@@ -441,8 +445,15 @@ function readPath(text: string | undefined): readonly Step[] | undefined {
   return isWhole && !steps.includes('__proto__') ? steps : undefined;
 }
 
-/** Sets a value at a path, creating missing containers. A text is appended to an existing text. */
-function putAt(root: JsonObject, [first, ...rest]: readonly Step[], value: unknown): void {
+/**
+ * Sets a value at a path, creating missing containers. A text is appended to an existing text. Returns the container of the
+ * value, and its step there.
+ */
+function putAt(
+  root: JsonObject,
+  [first = '', ...rest]: readonly Step[],
+  value: unknown,
+): { readonly holder: object; readonly step: Step } {
   let holder: JsonObject | unknown[] = root;
   let step = first;
   for (const next of rest) {
@@ -454,6 +465,7 @@ function putAt(root: JsonObject, [first, ...rest]: readonly Step[], value: unkno
   }
   const before = readAt(holder, step);
   writeAt(holder, step, typeof before === 'string' && typeof value === 'string' ? before + value : value);
+  return { holder, step };
 }
 
 function isHolder(value: unknown): value is JsonObject | unknown[] {

@@ -87,7 +87,7 @@ export function geminiStream(call: CodecCall): StreamDecoder {
 
 /** Parses a stream element; numbers in the arguments of a call keep their text. */
 export function parseElement(data: string): unknown {
-  return data.includes('"args"') ? parseExact(data) : parseJson(data);
+  return data.includes('"args"') || data.includes('"partialArgs"') ? parseExact(data) : parseJson(data);
 }
 
 /**

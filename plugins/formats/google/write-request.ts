@@ -12,6 +12,7 @@ import {
   readObject,
   readString,
   type Schema,
+  withNumbersOf,
 } from '../../../contract/index.ts';
 import {
   ANSWER_TOOL,
@@ -430,7 +431,7 @@ export function geminiSchema(schema: Schema, prefix: string, dropped: string[], 
     else if (!SILENT.has(word)) drop(word);
   }
   if (merged['nullable'] === true && merged['type'] !== undefined) result['type'] = withNull(merged['type']);
-  return '$ref' in result ? onlyReference(result) : result;
+  return '$ref' in result ? onlyReference(result) : withNumbersOf(result, merged);
 }
 
 /** Next to a `$ref`, only keywords with a dollar sign are allowed. */
@@ -446,15 +447,14 @@ function mergeAllOf(schema: Schema): Schema {
   const properties: JsonObject = {};
   const required = new Set<unknown>();
   for (const member of [schema, ...members]) {
-    Object.assign(merged, member);
+    withNumbersOf(Object.assign(merged, member), member);
     Object.assign(properties, readObject(member['properties']));
     for (const name of readArray(member['required'])) required.add(name);
   }
-  return {
-    ...merged,
+  return Object.assign(merged, {
     ...(Object.keys(properties).length > 0 && { properties }),
     ...(required.size > 0 && { required: [...required] }),
-  };
+  });
 }
 
 /** `enum` supports only strings and numbers: null moves into the type, and enums of booleans are dropped. */
