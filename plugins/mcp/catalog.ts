@@ -65,7 +65,7 @@ export class ToolCatalog {
   /** Returns whether the key or plan of a caller has a permission. */
   async #mayUse(principal: Principal, permission: string): Promise<boolean> {
     try {
-      await this.#models.checkEffects('tool', { provider: PROVIDER, model: '' }, { tool: permission }, principal);
+      await this.#models.checkEffects('mcp', { provider: PROVIDER, model: '' }, { tool: permission }, principal);
       return true;
     } catch (error) {
       if (isGatewayError(error) && error.code === 'permission_denied') return false;

@@ -39,7 +39,7 @@ const SERVER = {
     },
     prices: {
       type: 'object',
-      additionalProperties: { format: 'money' },
+      additionalProperties: { type: ['number', 'string'], format: 'money' },
       description: 'US dollars of one call by tool; `*` for the others. Default: free.',
     },
     timeout: { type: 'string', format: 'duration', default: '60s', description: 'Maximum time of one call.' },
@@ -136,7 +136,7 @@ function readServer(name: string, server: ServerValues, baseDir: string): Server
     refuse('/url', 'must not contain a user name, ? or #', 'Set "auth" for a credential.');
   const allow = tools.allow?.map(readPattern);
   const deny = (tools.deny ?? []).map(readPattern);
-  const costs = new Map(Object.entries(prices).map(([tool, usd]) => [tool, parseUsd(usd as string | number)]));
+  const costs = new Map(Object.entries(prices).map(([tool, usd]) => [tool, parseUsd(usd)]));
   return {
     name,
     url,

@@ -182,7 +182,7 @@ async function callTool(
   const request = { model: `${PROVIDER}/${model}`, arguments: JSON.stringify(args) };
   const targets = [{ provider: PROVIDER, model }];
   const context = { principal: forTools(principal), requestId, session, trace, signal, onOutcome, targets };
-  const { response, headers } = await api.models.call('tool', request, context);
+  const { response, headers } = await api.models.call('mcp', request, context);
   ctx.set(headers);
   return response as CallToolResult;
 }

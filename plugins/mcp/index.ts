@@ -49,7 +49,7 @@ export default definePlugin({
       ]),
     );
     api.operation(toolOperation(servers));
-    api.offer('tool', toolOffer(servers));
+    api.offer('mcp', toolOffer(servers));
     const catalog = new ToolCatalog(servers, pins, api);
     registerEndpoint({ api, sdk, servers, catalog, hosts: config.hosts });
     registerManagement(api, servers, records);

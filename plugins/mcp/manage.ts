@@ -77,6 +77,7 @@ export function registerManagement(api: PluginApi, servers: ServersByName, recor
   const gatherStates = api.operators.gather('servers', () => [...servers.values()].map(({ state }) => state));
   const show = async (name: string, pins: ServerPins): Promise<ShownServer> => {
     const states = (await gatherStates())
+      // oxlint-disable-next-line typescript/no-unnecessary-condition -- a command runs in no process of a gateway
       .flatMap((each) => each ?? [])
       .filter((state) => state.name === name && state.starts > 0);
     return showServer(name, pins, states);

@@ -10,7 +10,7 @@ import {
   readObject,
   type Transport,
 } from '../../contract/index.ts';
-import type { ToolResponse } from '../formats/kit/operations.ts';
+import type { ToolResponse } from '../formats/kit/index.ts';
 import { permissionOf } from './names.ts';
 import { type ListedTool, type ToolOutcome, type ToolServer, tooLarge } from './tool-server.ts';
 
@@ -47,14 +47,14 @@ function split(
   return { server: servers.get(model.slice(0, slash)), name: model.slice(slash + 1) };
 }
 
-/** Operation `tool`: the call of one tool, with limits, price and record like every call. */
-export function toolOperation(servers: ServersByName): OperationDefinition<'tool'> {
+/** Operation `mcp`: the call of one tool, with limits, price and record like every call. */
+export function toolOperation(servers: ServersByName): OperationDefinition<'mcp'> {
   const meteredAt = (model: string, isError: boolean): Metered => {
     const { server, name } = split(servers, model);
     return meteredOf(server?.options.priceOf(name) ?? 0, isError);
   };
   return {
-    name: 'tool',
+    name: 'mcp',
     request: REQUEST,
     estimate: (_request, { target }) => meteredAt(target.model, false),
     async attempt({ request, target, sendForJson, meter }) {

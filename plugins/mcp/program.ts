@@ -91,8 +91,8 @@ export class ProgramTransport implements Transport {
         resolve();
       });
       for (const stream of child.stdio) stream?.on('error', () => undefined);
-      child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk));
-      child.stderr?.on('data', (chunk: Buffer) => {
+      child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
+      child.stderr.on('data', (chunk: Buffer) => {
         this.#errors = `${this.#errors}${chunk.toString('utf8')}`.slice(-MAX_ERRORS);
       });
     });
@@ -146,7 +146,7 @@ export class ProgramTransport implements Transport {
   async #measure(): Promise<void> {
     const { pid } = this.#child ?? {};
     if (pid === undefined) return;
-    const bytes = await residentBytes(pid);
+    const bytes = await memoryOf(pid);
     if (bytes > this.#options.maxMemoryBytes)
       this.#stop(`it used more than ${this.#options.maxMemoryBytes} bytes of memory`);
   }
@@ -183,7 +183,7 @@ export class ProgramTransport implements Transport {
 const PAGE_BYTES = 4096;
 
 /** Returns the memory of a process and its descendants; 0 where the system does not report it. */
-async function residentBytes(root: number): Promise<number> {
+async function memoryOf(root: number): Promise<number> {
   const waiting = [root];
   let bytes = 0;
   for (let seen = 0; seen < MAX_PROCESSES; seen += 1) {

@@ -14,7 +14,7 @@ export interface ListedTool {
   /** Definition for callers: the standard members alone. */
   readonly definition: ToolDefinition;
   readonly pin: Pin;
-  /** Definition as the server sent it. */
+  /** Definition as the server sent it, without the schema of results: callers check results, not the gateway. */
   readonly original: Tool;
 }
 
@@ -190,10 +190,6 @@ export class ToolServer {
         versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, startTimeoutMs) } },
         inputRequired: { autoFulfill: false },
         listMaxPages: MAX_PAGES,
-        // Callers check results by the schema; a hostile schema costs the gateway nothing.
-        jsonSchemaValidator: {
-          getValidator: () => (value) => ({ valid: true, data: value as never, errorMessage: undefined }),
-        },
         listChanged: { tools: { autoRefresh: false, onChanged: () => this.#open && this.#refresh(this.#open) } },
       },
     );
@@ -251,7 +247,8 @@ export class ToolServer {
         );
       else if (this.options.offers(tool.name)) {
         const definition = define(tool);
-        tools.set(tool.name, { name: tool.name, definition, pin: pinOf(definition), original: tool });
+        const { outputSchema: _outputSchema, ...original } = tool;
+        tools.set(tool.name, { name: tool.name, definition, pin: pinOf(definition), original });
       }
       if (tools.size >= MAX_TOOLS) break;
     }

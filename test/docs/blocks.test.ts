@@ -213,6 +213,7 @@ policies:
   notices: { receivers: { ours: { url: 'https://notices.example', format: slack } } }
   mirror: {}
   reconcile: { openai: { adminKey: '\${SECRET}' } }
+mcp: { servers: { files: { command: none } } }
 `;
 
 async function readRows(): Promise<readonly Row[]> {

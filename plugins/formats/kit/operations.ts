@@ -225,7 +225,7 @@ export interface ToolResponse {
 
 declare module '../../../contract/call.ts' {
   interface Operations {
-    readonly tool: { readonly request: ToolRequest; readonly response: ToolResponse; readonly offer: Offer };
+    readonly mcp: { readonly request: ToolRequest; readonly response: ToolResponse; readonly offer: Offer };
     readonly realtime: {
       readonly request: RealtimeRequest;
       readonly response: RealtimeResponse;

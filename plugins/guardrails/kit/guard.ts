@@ -31,7 +31,7 @@ export function guardTexts(api: PluginApi, guard: Guard): void {
     handler: (call, response) => guard(call, 'response')?.response(response),
   });
   api.hook('receive', {
-    operations: ['tool'],
+    operations: ['mcp'],
     handler: (call, result) => throughChat(result, (response) => guard(call, 'response')?.response(response)),
   });
   api.hook('stream', { operations: ['chat'], handler: (call) => guard(call, 'response')?.stream() });

@@ -131,7 +131,7 @@ export function judgeTexts(
   };
   api.hook('receive', { operations: ['chat'], handler: receive });
   api.hook('receive', {
-    operations: ['tool'],
+    operations: ['mcp'],
     handler: (call, result) => throughChat(result, (response) => receive(call, response)),
   });
   api.hook('stream', {

@@ -1,6 +1,6 @@
 import { type ChatResponse, parseJson, type ResponseOf } from '../../../contract/index.ts';
 
-type ToolResult = ResponseOf<'tool'>;
+type ToolResult = ResponseOf<'mcp'>;
 type Changed = ChatResponse | undefined;
 
 /**

@@ -44,7 +44,7 @@ describe('a call of a tool', () => {
   it('is charged and in the list of calls under its server and tool', async () => {
     expect(textOf(await call(gateway, 'echo', { a: 1 }))).to.equal('{"a":1}');
     expect(await lastCall()).to.deep.include({
-      operation: 'tool',
+      operation: 'mcp',
       provider: 'mcp',
       model: 's/echo',
       outcome: 'ok',
@@ -102,7 +102,7 @@ describe('a call of a tool', () => {
 
   it('is in the metrics', async () => {
     const text = await (await gateway.get('/metrics')).text();
-    expect(text).to.match(/tollgate_calls_total\{[^}]*operation="tool"[^}]*\} [1-9]/);
+    expect(text).to.match(/tollgate_calls_total\{[^}]*operation="mcp"[^}]*\} [1-9]/);
   });
 
   it('does not run twice for one call that failed', async () => {
