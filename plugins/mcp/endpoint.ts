@@ -6,6 +6,7 @@ import {
   isLoopback,
   type PluginApi,
   type Principal,
+  parseJson,
   type Route,
   type RouteContext,
   readObject,
@@ -184,7 +185,8 @@ async function callTool(
   const context = { principal: forTools(principal), requestId, session, trace, signal, onOutcome, targets };
   const { response, headers } = await api.models.call('mcp', request, context);
   ctx.set(headers);
-  return response as CallToolResult;
+  const { structured_json: structured, ...result } = response;
+  return { ...result, ...(structured !== undefined && { structuredContent: parseJson(structured) }) } as CallToolResult;
 }
 
 const withoutModels = new WeakMap<Principal, Principal>();

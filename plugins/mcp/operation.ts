@@ -69,9 +69,10 @@ export function toolOperation(servers: ServersByName): OperationDefinition<'mcp'
         if (!failure.isDone) meter({ units: {}, cost: 0 });
         throw failure.error;
       }
-      const result = outcome['result'] as ToolResponse;
-      meter(meteredAt(target.model, result.isError === true));
-      return result;
+      const { structuredContent, ...result } = readObject(outcome['result']);
+      meter(meteredAt(target.model, result['isError'] === true));
+      const structured = structuredContent !== undefined && { structured_json: JSON.stringify(structuredContent) };
+      return { ...result, ...structured } as ToolResponse;
     },
     isResponse: (value): value is ToolResponse => isObject(value) && Array.isArray(value['content']),
   };

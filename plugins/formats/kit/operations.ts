@@ -4,27 +4,16 @@ import type {
   ChatResponse,
   CodecCall,
   HttpRequest,
+  JsonCodec,
   JsonObject,
+  JsonOffer,
   Offer,
   Target,
   UploadedFile,
 } from '../../../contract/index.ts';
 import type { FormFile } from './multipart.ts';
 
-/**
- * Translates an operation whose request and response are JSON. Every method is pure and called again for every
- * attempt.
- */
-export interface JsonCodec<Request, Response> {
-  request(input: Request, call: CodecCall): HttpRequest;
-  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 contains an error. */
-  response(body: unknown, input: Request, call: CodecCall): Response;
-}
-
-/** Registration of a provider for such an operation, by `api.offer(…)`. */
-export interface JsonOffer<Request, Response> extends Offer {
-  readonly codec: JsonCodec<Request, Response>;
-}
+export type { JsonCodec, JsonOffer };
 
 /** Request body of `POST /v1/moderations`, in OpenAI's shape. */
 export interface ModerationRequest {
@@ -218,7 +207,8 @@ export interface ToolRequest {
 /** Result of a tool. Source: https://modelcontextprotocol.io/specification/2026-07-28/server/tools */
 export interface ToolResponse {
   readonly content: readonly JsonObject[];
-  readonly structuredContent?: unknown;
+  /** `structuredContent` as text: guardrails check all of it, whatever the names of its fields. */
+  readonly structured_json?: string;
   /** True if the tool ran and failed. */
   readonly isError?: boolean;
 }
