@@ -46,7 +46,7 @@ describe('a plugin that its section turns on', () => {
     ['mcp: { servers: { files: { command: a, auth: { value: b } } } }', 'mcp.servers.files.auth'],
     ['mcp: { servers: { files: { command: a, toolz: {} } } }', 'mcp.servers.files.toolz'],
     ['mcp: { servers: { files: { command: a, timeout: 1 } } }', 'mcp.servers.files.timeout'],
-    ['mcp: { servers: { files: { command: a, env: { TOKEN: "${NOT_SET}" } } } }', 'NOT_SET'],
+    [`mcp: { servers: { files: { command: a, env: { TOKEN: "\${NOT_SET}" } } } }`, 'NOT_SET'],
   ];
   for (const [section, problem] of PROBLEMS)
     it(`reports the problem of ${section}`, async () => {
