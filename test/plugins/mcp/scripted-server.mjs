@@ -32,6 +32,7 @@ const TOOLS = {
   data: (args) => ({ ...text('see the data'), structuredContent: args }),
   status: () => ({ ...text('a failed one'), structuredContent: { status: 'it failed' } }),
   large: ({ bytes }) => text('x'.repeat(bytes)),
+  pid: () => text(String(process.pid)),
   family: () => text(String(spawn('sleep', ['600'], { stdio: 'ignore' }).pid)),
   memory: () => {
     for (let at = 0; at < 40; at += 1) kept.push(Buffer.alloc(10 * 1024 * 1024, at));
