@@ -33,7 +33,9 @@ describe('the programs of MCP servers', () => {
   const connect = async (): Promise<Client> => {
     const client = new Client({ name: 'former', version: '1' });
     const headers = { authorization: `Bearer ${installed.key}`, connection: 'close' };
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), { requestInit: { headers } }));
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), { requestInit: { headers } }),
+    );
     return client;
   };
   const numberOf = async (client: Client, tool: string): Promise<number> => {
@@ -62,7 +64,12 @@ describe('the programs of MCP servers', () => {
     const [pid = 0] = await pidsOf(client);
     process.kill(parentOf(pid), 'SIGKILL');
     await until('its program has ended', () => !isAlive(pid));
-    await until('the client is served', () => numberOf(client, 'pid').then((other) => other !== pid, () => false));
+    await until('the client is served', () =>
+      numberOf(client, 'pid').then(
+        (other) => other !== pid,
+        () => false,
+      ),
+    );
     expect(await pidsOf(client), 'the new worker starts its own').to.have.length(2);
   });
 
@@ -73,9 +80,14 @@ describe('the programs of MCP servers', () => {
     const file = path.join(installed.folder, 'tollgate.config.json');
     const config = JSON.parse(readFileSync(file, 'utf8')) as { mcp: { servers: Record<string, object> } };
     const other = await servers.make(['echo']);
-    writeFileSync(file, JSON.stringify({ ...config, mcp: { servers: { ...config.mcp.servers, other: other.options } } }));
+    writeFileSync(
+      file,
+      JSON.stringify({ ...config, mcp: { servers: { ...config.mcp.servers, other: other.options } } }),
+    );
     process.kill(gateway.pid, 'SIGHUP');
-    await until('the other server is offered', async () => (await client.listTools()).tools.some(({ name }) => name === 'other__echo'));
+    await until('the other server is offered', async () =>
+      (await client.listTools()).tools.some(({ name }) => name === 'other__echo'),
+    );
     expect([...(await pidsOf(client))].sort()).to.deep.equal([...before].sort());
   });
 });
