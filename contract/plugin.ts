@@ -20,7 +20,7 @@ import type {
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
-import type { GatewayView, SecretsContext, SecretsReader } from './gateway.ts';
+import type { GatewayView, PartReport, SecretsContext, SecretsReader } from './gateway.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { FromSchema, Schema } from './json.ts';
 import type {
@@ -31,7 +31,6 @@ import type {
   Metered,
   OperationDefinition,
 } from './operation.ts';
-import type { NamedPlan } from './plans.ts';
 import type { ProblemAt } from './pointers.ts';
 import type { HttpRequest, ModelInfo, ModelTable, Provider } from './provider.ts';
 import type { RefusalWatcher, Route, RouteContext, UpgradeHandler, UpgradeOptions } from './route.ts';
@@ -160,7 +159,7 @@ export interface ModelRow {
 /** Caller of a model, for {@link ModelsApi.problemOf}. */
 export interface ModelCaller {
   readonly principal: Principal;
-  readonly plan?: NamedPlan | undefined;
+  readonly plan?: { readonly name: string; readonly plan: Plan } | undefined;
   /** Returns whether a balance or budget limits its calls to a target, which then needs a price. */
   isLimited(target: Target): boolean;
 }
@@ -294,6 +293,8 @@ export interface OperatorsApi {
   gauge(gauge: GaugeDefinition): void;
   /** Returns the metrics of all instances; complete once the gateway listens. */
   gauges(): readonly GaugeDefinition[];
+  /** Registers what this instance reports about its parts, for `/readyz` and `tollgate plugins`. It must be fast. */
+  reportParts(read: () => readonly PartReport[]): void;
   /** Observes the duration of store operations while this configuration is active. Runs in every call, so it must be fast. */
   watchStore(watcher: StoreWatcher): void;
   /** Observes rejected callers of operator routes (401 or 403), for a log. It does not throw. */
@@ -397,7 +398,7 @@ interface AgentApi extends PluginApi {
   agents(): readonly AgentDefinition[];
 }
 
-interface OperationApi extends PluginApi, SchemasApi {
+interface OperationApi extends PluginApi, SchemasApi, OffersApi {
   operation<O extends Operation>(definition: OperationDefinition<O>): void;
 }
 

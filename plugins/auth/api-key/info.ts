@@ -1,6 +1,5 @@
 import { formatUsd, type Ledger, type PluginConfig } from '../../../contract/index.ts';
-import { CALLABLE_MODELS, formatCallable } from '../../policies/kit/callable-models.ts';
-import { keyBudgetId } from '../../policies/kit/index.ts';
+import { CALLABLE_MODELS, formatCallable, keyBudgetId } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import { prefixOf } from './format.ts';
 import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';

@@ -5,7 +5,7 @@ import {
   parseDuration,
   type Subcommand,
 } from '../../../contract/index.ts';
-import { findCallable } from '../../policies/kit/callable-models.ts';
+import { findCallable } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import {
   type Action,
