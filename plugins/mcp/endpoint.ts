@@ -206,27 +206,27 @@ function forTools(principal: Principal): Principal {
 const LOCAL = /^(?:localhost|.*\.localhost)$/;
 
 /**
- * Rejects pages of origins that `server.cors.origins` does not allow, and hosts that are not this gateway: a page may have a name
- * that leads to this machine.
+ * Rejects hosts that are not this gateway, since a page may have a name that leads to this machine. Rejects pages of origins
+ * other than that of the gateway and those of `server.cors.origins`.
  */
 function assertOrigin(ctx: RouteContext, hosts: readonly string[] | undefined): void {
-  // Set for allowed origins alone, before the handler.
-  const isAllowed = ctx.res.hasHeader('access-control-allow-origin');
-  if (ctx.get('origin') !== '' && !isAllowed)
-    throw new GatewayError('permission_denied', 'Pages of this origin may not use MCP; see `server.cors.origins`.');
-  const host = hostnameOf(ctx.get('host'));
+  const host = hostnameOf(`http://${ctx.get('host')}`);
   const isLocal = LOCAL.test(host) || (isIP(host) !== 0 && isLoopback(host));
+  const isNamed = isLocal || hosts?.includes(host) === true;
   const isConnectedLocally = isLoopback(ctx.req.socket.localAddress ?? '');
-  const isKnown = hosts ? isLocal || hosts.includes(host) : isLocal || !isConnectedLocally;
-  if (!isKnown)
+  if (!isNamed && (hosts || isConnectedLocally))
     throw new GatewayError(
       'permission_denied',
       'The host of this request is not known here. The operator adds it to `mcp.hosts`.',
     );
+  const origin = ctx.get('origin');
+  // Set for allowed origins alone, before the handler.
+  const isAllowed = ctx.res.hasHeader('access-control-allow-origin') || (isNamed && hostnameOf(origin) === host);
+  if (origin !== '' && !isAllowed)
+    throw new GatewayError('permission_denied', 'Pages of this origin may not use MCP; see `server.cors.origins`.');
 }
 
-/** Returns the name in a `host` header, in lower case and without the port; empty for an invalid one. */
-function hostnameOf(host: string): string {
-  const url = `http://${host}`;
+/** Returns the host name of a URL, in lower case; empty for an invalid one. */
+function hostnameOf(url: string): string {
   return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : '';
 }

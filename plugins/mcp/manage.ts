@@ -72,7 +72,7 @@ interface ShownServer {
   readonly tools: readonly ShownTool[];
 }
 
-/** Registers `/api/core/admin/mcp` and `tollgate tools`: servers, their tools, and the approval of changed ones. */
+/** Registers `/api/core/admin/mcp` and `tollgate models tools`: servers, their tools, and the approval of changed ones. */
 export function registerManagement(api: PluginApi, servers: ServersByName, records: Records<ServerPins>): void {
   const gatherStates = api.operators.gather('servers', () => [...servers.values()].map(({ state }) => state));
   const show = async (name: string, pins: ServerPins): Promise<ShownServer> => {
@@ -93,7 +93,7 @@ export function registerManagement(api: PluginApi, servers: ServersByName, recor
     response: 'MCP server with its tools, and its version as ETag.',
     command: {
       name: 'tools',
-      summary: 'List MCP servers and approve their tools',
+      summary: 'List and approve tools of MCP servers',
       id: { name: '<server>', summary: 'name of the server in the configuration' },
     },
     find: read,

@@ -24,7 +24,18 @@ if (has('ends-at-start')) {
   process.exit(3);
 }
 
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const image = { type: 'image', data: PIXEL, mimeType: 'image/png' };
+const resource = { type: 'resource', resource: { uri: 'test://one', mimeType: 'text/plain', text: 'A resource.' } };
+
 const TOOLS = {
+  // Tools of the published conformance kit.
+  test_simple_text: () => text('This is a simple text response for testing.'),
+  test_image_content: () => ({ content: [image] }),
+  test_audio_content: () => ({ content: [{ type: 'audio', data: 'UklGRg==', mimeType: 'audio/wav' }] }),
+  test_embedded_resource: () => ({ content: [resource] }),
+  test_multiple_content_types: () => ({ content: [text('Several').content[0], image, resource] }),
+  test_error_handling: () => ({ ...text('This tool intentionally returns an error for testing'), isError: true }),
   echo: (args) => text(args),
   calls: () => text(String(calls)),
   environment: () => text(process.env),
@@ -32,6 +43,7 @@ const TOOLS = {
   data: (args) => ({ ...text('see the data'), structuredContent: args }),
   status: () => ({ ...text('a failed one'), structuredContent: { status: 'it failed' } }),
   large: ({ bytes }) => text('x'.repeat(bytes)),
+  pid: () => text(String(process.pid)),
   family: () => text(String(spawn('sleep', ['600'], { stdio: 'ignore' }).pid)),
   memory: () => {
     for (let at = 0; at < 40; at += 1) kept.push(Buffer.alloc(10 * 1024 * 1024, at));
