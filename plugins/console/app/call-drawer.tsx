@@ -36,6 +36,7 @@ function WholeCall({ call }: { call: OneCall }) {
       <CallFacts call={call} model={model} />
       <h3>Time</h3>
       <Attempts call={call} />
+      <Phases call={call} />
       {call.hooks && call.hooks.length > 0 && <Hooks hooks={call.hooks} />}
       <h3>Cost</h3>
       <Costs call={call} />
@@ -65,7 +66,7 @@ function WholeCall({ call }: { call: OneCall }) {
 
 /** User, key and parameters of a call; links lead to similar calls. */
 function CallFacts({ call, model }: { call: OneCall; model: string }) {
-  const alike = (word: 'user' | 'key' | 'session', value: string) => (
+  const alike = (word: 'user' | 'key' | 'session' | 'address' | 'end_user', value: string) => (
     <a key={word} href={linkTo('calls', { [word]: value })}>
       {value}
     </a>
@@ -85,6 +86,8 @@ function CallFacts({ call, model }: { call: OneCall; model: string }) {
         ['User', alike('user', call.user_id)],
         ['Account', call.account],
         ['Key', call.key === '-' ? 'none' : alike('key', call.key)],
+        ['End user', call.end_user && alike('end_user', call.end_user)],
+        ['Address', call.address && alike('address', call.address)],
         ['Requested', model],
         ['How', how],
         ['Session', call.session && alike('session', call.session)],
@@ -155,6 +158,44 @@ function Attempts({ call }: { call: OneCall }) {
         Whole call {milliseconds(call.duration_ms)}
         {call.first_byte_ms !== null && `, first byte after ${milliseconds(call.first_byte_ms)}`}.
       </p>
+    </>
+  );
+}
+
+/** Names of the phases of a call, in order. */
+const PHASES = Object.freeze({
+  queue_ms: 'Line of the account',
+  receive_ms: 'Authentication and body',
+  hooks_ms: 'Plugins',
+  store_ms: 'Store',
+  retry_wait_ms: 'Pauses before retries',
+  vendor_ms: 'Vendor',
+  gateway_ms: 'Gateway',
+});
+
+/** Where the time of the call went, by phase; plugins by name. */
+function Phases({ call: { phases, hook_times: hooks } }: { call: OneCall }) {
+  if (!phases) return null;
+  const rows = Object.entries(PHASES).filter(([name]) => (phases[name] ?? 0) > 0);
+  if (rows.length === 0) return null;
+  return (
+    <>
+      <h3>Phases</h3>
+      <ul class="lines">
+        {rows.map(([name, label]) => (
+          <li key={name}>
+            <div class="spread">
+              <span>{label}</span>
+              <span>{milliseconds(phases[name] ?? 0)}</span>
+            </div>
+            {name === 'hooks_ms' && hooks && (
+              <p class="muted">
+                {hooks.map(({ plugin, hook, ms }) => `${plugin} ${hook} ${milliseconds(ms)}`).join(', ')}
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
     </>
   );
 }

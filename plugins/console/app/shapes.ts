@@ -20,6 +20,8 @@ export interface Call {
   readonly key: string;
   readonly tags: readonly string[];
   readonly session: string | null;
+  readonly address: string | null;
+  readonly end_user: string | null;
   readonly operation: string;
   readonly provider: string;
   readonly model: string;
@@ -33,6 +35,9 @@ export interface Call {
   readonly lane: string | null;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
+  /** Milliseconds by phase; null in records of earlier builds. */
+  readonly phases: Readonly<Record<string, number>> | null;
+  readonly hook_times: readonly { readonly plugin: string; readonly hook: string; readonly ms: number }[] | null;
   readonly units: Readonly<Record<string, number>>;
   /** Null if nothing was charged because the cost is unknown. */
   readonly cost_usd: string | null;

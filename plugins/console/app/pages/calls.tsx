@@ -17,12 +17,18 @@ const RANGES = [
   ['30d', 'last 30 days'],
 ] as const;
 const TEXTS = Object.freeze({
+  search: 'Any name',
   user: 'User',
   key: 'Key',
   provider: 'Provider',
   model: 'Model',
   tag: 'Tag',
   session: 'Session',
+  end_user: 'End user',
+  address: 'Address',
+  alias: 'Alias',
+  error_code: 'Error code',
+  min_duration: 'Longer than',
   request: 'Request id',
 });
 
