@@ -4,7 +4,7 @@ import { didYouMean } from '../contract/nearest.ts';
 import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 import { checkPrices } from '../contract/price-rows.ts';
 import { FORMATS } from '../contract/schema-formats.ts';
-import { TAG_NAME, TAG_VALUE } from '../contract/units.ts';
+import { END_USER_TAG, TAG_NAME, TAG_VALUE } from '../contract/units.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import {
   CORE_PROPERTIES,
@@ -88,7 +88,8 @@ export function checkConfig(
   // Options cannot be checked without the plugin.
   const imported = instances.filter(({ pointer }) => !importProblems.some((problem) => problem.pointer === pointer));
   const checked = imported.map((instance) => checkInstance(instance, pluginOf(instance), raw.value, check));
-  const sections = checked.flatMap(({ section }) => section ?? []);
+  const rooms = builtins.flatMap(({ bySection }) => bySection ?? []);
+  const sections = [...new Set([...rooms, ...checked.flatMap(({ section }) => section ?? [])])];
   const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
 
   const found = findStore(interpolateStore(raw.value['store'], lookup), builtins, schemas);
@@ -369,6 +370,15 @@ function checkTags(tags: unknown): readonly ProblemAt[] {
           atKey: true,
           message: 'is not a valid tag name',
           hint: 'Use 1 to 32 of a-z, 0-9, "_" and "-", and begin with a letter.',
+        },
+      ];
+    if (name === END_USER_TAG)
+      return [
+        {
+          pointer,
+          atKey: true,
+          message: 'is a tag that the gateway sets',
+          hint: 'Remove it; endUsers: { report: true } counts calls by end user.',
         },
       ];
     return (Array.isArray(values) ? values : []).flatMap((value, index) =>

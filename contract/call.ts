@@ -124,6 +124,20 @@ export interface TraceContext {
   readonly isSampled?: boolean;
   /** The caller's `tracestate`. */
   readonly state?: string;
+  /** HTTP request that brought the trace to this gateway; absent for work of plugins on their own. */
+  readonly origin?: RequestOrigin;
+}
+
+/** HTTP request behind a call, for the record of the call. */
+export interface RequestOrigin {
+  /** Caller's address, from trusted proxies if configured. */
+  readonly ip: string;
+  /** End user in the header that `endUsers.header` names. */
+  readonly endUser: string | undefined;
+  /** Milliseconds from the arrival of the request until its handler ran: authentication, waiting, reading the body. */
+  readonly receiveMs: number;
+  /** Part of that in the line of its account. */
+  readonly queueMs: number;
 }
 
 /**
@@ -178,6 +192,11 @@ export interface Call<O extends Operation = Operation> {
   readonly session?: string | undefined;
   /** Trace from the caller's `traceparent`, or a new one. */
   readonly trace: TraceContext;
+  /**
+   * End user of the caller's application: from a header, or from a field such as `user`. The caller sets it; do not trust it for more
+   * than the caller's own limits.
+   */
+  readonly endUser?: string | undefined;
   /** Undefined for other operations and for calls that plugins make. */
   readonly client?: CallClient | undefined;
   readonly request: RequestOf<O>;
@@ -301,6 +320,8 @@ export interface Outcome {
   readonly firstTokenMs?: number;
   readonly lastTokenMs?: number;
   readonly upstreamMs: number;
+  /** Milliseconds of pauses before retries; absent without any. */
+  readonly retryWaitMs?: number;
 }
 
 /** Models of all instances for one operation, for calls, model lists and the command line. */

@@ -20,7 +20,7 @@ import type {
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
-import type { GatewayView, SecretsContext, SecretsReader } from './gateway.ts';
+import type { GatewayView, PartReport, SecretsContext, SecretsReader } from './gateway.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { FromSchema, Schema } from './json.ts';
 import type {
@@ -156,6 +156,14 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
+/** Caller of a model, for {@link ModelsApi.problemOf}. */
+export interface ModelCaller {
+  readonly principal: Principal;
+  readonly plan?: { readonly name: string; readonly plan: Plan } | undefined;
+  /** Returns whether a balance or budget limits its calls to a target, which then needs a price. */
+  isLimited(target: Target): boolean;
+}
+
 /** Problem of a configured model, as `tollgate check` also reports it. */
 export interface ModelProblem {
   /** Cause and fix, in whole sentences without secrets. */
@@ -210,9 +218,10 @@ export interface ModelsApi {
   alias(name: string): readonly string[] | undefined;
   /**
    * Returns the known problem of a configured model or alias that blocks calls, makes them fail or bills them wrongly. Undefined if
-   * it has no problem. For a provider's credential see `catalog.isConfigured`.
+   * it has no problem. With a caller, also what blocks this caller, by the checks that its calls take. Without one, see
+   * `catalog.isConfigured` for a provider's credential.
    */
-  problemOf(name: string): ModelProblem | undefined;
+  problemOf(name: string, caller?: ModelCaller): ModelProblem | undefined;
   /** Returns the targets (state, errors, latency) and retries of this process. */
   routing(): RoutingState;
   /**
@@ -284,6 +293,8 @@ export interface OperatorsApi {
   gauge(gauge: GaugeDefinition): void;
   /** Returns the metrics of all instances; complete once the gateway listens. */
   gauges(): readonly GaugeDefinition[];
+  /** Registers what this instance reports about its parts, for `/readyz` and `tollgate plugins`. It must be fast. */
+  reportParts(read: () => readonly PartReport[]): void;
   /** Observes the duration of store operations while this configuration is active. Runs in every call, so it must be fast. */
   watchStore(watcher: StoreWatcher): void;
   /** Observes rejected callers of operator routes (401 or 403), for a log. It does not throw. */
@@ -387,7 +398,7 @@ interface AgentApi extends PluginApi {
   agents(): readonly AgentDefinition[];
 }
 
-interface OperationApi extends PluginApi, SchemasApi {
+interface OperationApi extends PluginApi, SchemasApi, OffersApi {
   operation<O extends Operation>(definition: OperationDefinition<O>): void;
 }
 
@@ -447,6 +458,8 @@ export interface GatewaySettings {
   readonly budgets: readonly BudgetRule[];
   /** Allowed tags of calls: the values of each name, or `*`. */
   readonly tags: TagRules;
+  /** End users of callers' applications: the header that names them, in lower case, and whether reports count by them. */
+  readonly endUsers: { readonly header: string | undefined; readonly report: boolean };
   /** Folder that plugins may write to: next to the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
   /** Folder of the configuration file, the base of relative paths in a config. Absolute. */

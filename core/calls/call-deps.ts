@@ -37,6 +37,8 @@ export interface CallDeps {
   /** Fields that targets rejected, and that the gateway had added. */
   readonly rejected: RejectedFields;
   readonly planOf: PlanFinder;
+  /** True if reports count calls by end user. */
+  readonly tagsEndUsers: boolean;
   /** Running calls and the work after them, such as `finish` hooks. The end of the generation waits for them. */
   readonly pending: Pending;
   /** Fires if calls are still running when the closing generation has waited long enough. */

@@ -153,7 +153,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
     ready.routing = routing;
-    readers.set(PROCESS_TOPIC, () => describeProcess(foundation.store, book));
+    readers.set(PROCESS_TOPIC, () => describeProcess(foundation.store, book, registry));
     const deps = createCallDeps(foundation, registry, loaded, {
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
@@ -388,6 +388,7 @@ function createCallDeps(
     seals: createSeals(() => store.sets),
     rejected: new RejectedFields(),
     planOf,
+    tagsEndUsers: loaded.settings.endUsers.report,
     allParts: () => parts.values(),
     partsOf(operation) {
       const found = parts.get(operation);
@@ -443,7 +444,7 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
     },
     routing: () => describeRouting(deps.routing),
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
-    problemOfModel: (name) => modelProblems.of(name),
+    problemOfModel: (name, caller) => modelProblems.of(name, caller),
   };
 }
 

@@ -6,6 +6,8 @@ const DIMENSIONS = Object.freeze({
   user: 'user',
   key: 'key',
   tag: 'tags',
+  // A tag that the gateway sets.
+  end_user: 'tags',
   provider: 'provider',
   model: 'model',
   operation: 'operation',
@@ -13,7 +15,7 @@ const DIMENSIONS = Object.freeze({
   account: 'account',
 } as const satisfies Record<string, ReportDimension>);
 
-const TIME_UNITS: readonly TimeUnit[] = Object.freeze(['hour', 'day', 'month']);
+const TIME_UNITS: readonly TimeUnit[] = Object.freeze(['hour', 'day', 'week', 'month']);
 
 export type Dimension = keyof typeof DIMENSIONS;
 export type By = Dimension | TimeUnit;
