@@ -164,7 +164,7 @@ describe('attacks on every operation by every way in', () => {
         expect(sent).to.equal(3);
       });
 
-      it('is charged once for a key that is revoked midway, which then reaches nobody', async () => {
+      it('is charged once for a key that is revoked midway, which then reaches no vendor', async () => {
         const most = await maxCostOf(way);
         const key = await createKey();
         let sent = 0;
