@@ -4,7 +4,7 @@ import { didYouMean } from '../contract/nearest.ts';
 import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 import { checkPrices } from '../contract/price-rows.ts';
 import { FORMATS } from '../contract/schema-formats.ts';
-import { TAG_NAME, TAG_VALUE } from '../contract/units.ts';
+import { END_USER_TAG, TAG_NAME, TAG_VALUE } from '../contract/units.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import {
   CORE_PROPERTIES,
@@ -369,6 +369,15 @@ function checkTags(tags: unknown): readonly ProblemAt[] {
           atKey: true,
           message: 'is not a valid tag name',
           hint: 'Use 1 to 32 of a-z, 0-9, "_" and "-", and begin with a letter.',
+        },
+      ];
+    if (name === END_USER_TAG)
+      return [
+        {
+          pointer,
+          atKey: true,
+          message: 'is a tag that the gateway sets',
+          hint: 'Remove it; endUsers: { report: true } counts calls by end user.',
         },
       ];
     return (Array.isArray(values) ? values : []).flatMap((value, index) =>

@@ -176,6 +176,20 @@ export const CORE_PROPERTIES = Object.freeze({
       ],
     },
   },
+  endUsers: map('End users of an application that calls with a key of its own.', {
+    header: {
+      type: 'string',
+      pattern: '^[A-Za-z0-9][A-Za-z0-9-]{0,99}$',
+      description:
+        'Header with the end user, such as `X-OpenWebUI-User-Email`. Without it, the fields `user`, `safety_identifier` and `metadata.user_id` name the end user.',
+    },
+    report: {
+      type: 'boolean',
+      default: false,
+      description:
+        'Counts usage by end user, for reports and budgets. Each end user adds rows to the sums of each hour.',
+    },
+  }),
   plugins: {
     type: 'array',
     items: NAME,
@@ -348,6 +362,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly auditKeepForMs: number;
   /** Tags for cost allocation: the allowed values of each name. */
   readonly tags: TagRules;
+  readonly endUsers: { readonly header: string | undefined; readonly report: boolean };
   /** In the order of the file; built-in plugins that are on by default come first. */
   readonly instances: readonly PluginInstance[];
   /** Effective configuration for `config print`, secrets masked. */

@@ -216,10 +216,10 @@ export function localUrl(server: Parameters<typeof listenUrl>[0]): string {
 }
 
 function readSettings({ store, server, ...config }: GatewayConfig): GatewaySettings {
-  const { billing, plans, defaultPlan, budgets, tags, baseDir, isDefault } = config;
+  const { billing, plans, defaultPlan, budgets, tags, endUsers, baseDir, isDefault } = config;
   const folder = store.config['folder'];
   const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
-  const shared = { billing, plans, defaultPlan, budgets, tags, dataDir, baseDir, isDefault };
+  const shared = { billing, plans, defaultPlan, budgets, tags, endUsers, dataDir, baseDir, isDefault };
   return Object.freeze({ ...shared, url: localUrl(server), basePath: server.basePath, version: VERSION });
 }
 

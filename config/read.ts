@@ -300,7 +300,8 @@ export function finishConfig(
   instances: readonly CheckedInstance[],
 ): GatewayConfig {
   const { file, isDefault, baseDir } = raw;
-  const { server, logging, models, plans, defaultPlan, budgets, tags, billing, audit } = core.value as CoreValues;
+  const { server, logging, models, plans, defaultPlan, budgets, tags, endUsers, billing, audit } =
+    core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
   const files = createLookup(raw);
   const environment = readEnvironment(files.env);
@@ -318,6 +319,7 @@ export function finishConfig(
     defaultPlan,
     budgets: budgets.map(readBudget),
     tags: dictionary(Object.entries(tags)) as GatewayConfig['tags'],
+    endUsers: { header: endUsers.header?.toLowerCase(), report: endUsers.report },
     billing,
     auditKeepForMs: parseDuration(audit.keepFor),
     instances: instances.map(readInstance),

@@ -79,6 +79,9 @@ export const BUDGET = {
     key: word('Counts only calls of this API key (id or `tg_` prefix) and of its rotated successors.'),
     tag: word('Counts only calls with this tag, such as `team=search`.'),
     plan: word('Counts only calls of users with this plan, all together.'),
+    end_user: word(
+      'Counts only calls for this end user of an application; `*` gives each end user the amount. Needs the `key`, `user` or `tag` of the application.',
+    ),
     ...TARGET,
   },
 } as const satisfies Schema;
@@ -91,9 +94,10 @@ export type BudgetValues = FromSchema<typeof OWN_BUDGET> & Partial<FromSchema<ty
 
 /** Converts a validated budget to the gateway's form. A budget without a name gets a default name. */
 export function readBudget(budget: BudgetValues): BudgetRule {
-  const { amount_usd, soft_usd, starts_on, every, timezone, name = defaultName(budget), ...filter } = budget;
+  const { amount_usd, soft_usd, starts_on, every, timezone, name = defaultName(budget), end_user, ...filter } = budget;
   return {
     ...filter,
+    ...(end_user !== undefined && { endUser: end_user }),
     name,
     amount: parseUsd(amount_usd),
     every,

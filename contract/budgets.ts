@@ -11,6 +11,8 @@ export interface BudgetFilter {
   /** `name=value`. */
   readonly tag?: string;
   readonly plan?: string;
+  /** End user of the caller's application; `*` gives each end user an amount of its own. Only with a user, key or tag. */
+  readonly endUser?: string;
   readonly provider?: string;
   /** Model as its provider names it; a `*` at the end makes it a prefix. */
   readonly model?: string;

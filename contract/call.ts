@@ -124,6 +124,40 @@ export interface TraceContext {
   readonly isSampled?: boolean;
   /** The caller's `tracestate`. */
   readonly state?: string;
+  /** HTTP request that brought the trace to this gateway; absent for work of plugins on their own. */
+  readonly origin?: RequestOrigin;
+}
+
+/** HTTP request behind a call, for the record of the call. */
+export interface RequestOrigin {
+  /** Caller's address, from trusted proxies if configured. */
+  readonly ip: string;
+  /** End user in the header that `endUsers.header` names. */
+  readonly endUser: string | undefined;
+  /** Milliseconds from the arrival of the request until its handler ran: authentication, waiting, reading the body. */
+  readonly receiveMs: number;
+  /** Part of that in the line of its account. */
+  readonly queueMs: number;
+}
+
+/**
+ * Texts that guardrails check, as paths of strings: `query`, `documents`, `data[].text`. A path includes everything below it. Default:
+ * every string; an empty list: none.
+ */
+export interface OperationTexts {
+  readonly request?: readonly string[];
+  readonly response?: readonly string[];
+  /** Set if hooks cannot see all texts. Guardrails reject such calls. */
+  readonly unseen?: UnseenTexts;
+}
+
+/** Texts of an operation that pass without hooks. */
+export interface UnseenTexts {
+  readonly sides: readonly ('request' | 'response')[];
+  /** Name in errors, such as `a websocket`. */
+  readonly what: string;
+  /** Alternative for callers, as a whole sentence. */
+  readonly instead: string;
 }
 
 /** HTTP side of a chat. */
@@ -158,6 +192,11 @@ export interface Call<O extends Operation = Operation> {
   readonly session?: string | undefined;
   /** Trace from the caller's `traceparent`, or a new one. */
   readonly trace: TraceContext;
+  /**
+   * End user of the caller's application: from a header, or from a field such as `user`. The caller sets it; do not trust it for more
+   * than the caller's own limits.
+   */
+  readonly endUser?: string | undefined;
   /** Undefined for other operations and for calls that plugins make. */
   readonly client?: CallClient | undefined;
   readonly request: RequestOf<O>;
@@ -169,6 +208,8 @@ export interface Call<O extends Operation = Operation> {
   readonly startedAt: number;
   /** Fired by client close, deadline and drain. */
   readonly signal: AbortSignal;
+  /** Texts that its operation declares; absent if all strings are texts, and for chats. */
+  readonly texts?: OperationTexts | undefined;
   /** Limits that do not count this call, because its parent was counted (`rpm`, `concurrency`). */
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
@@ -279,6 +320,8 @@ export interface Outcome {
   readonly firstTokenMs?: number;
   readonly lastTokenMs?: number;
   readonly upstreamMs: number;
+  /** Milliseconds of pauses before retries; absent without any. */
+  readonly retryWaitMs?: number;
 }
 
 /** Models of all instances for one operation, for calls, model lists and the command line. */

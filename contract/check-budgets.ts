@@ -60,7 +60,7 @@ function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): re
   });
 }
 
-const TEXTS = ['name', 'user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
+const TEXTS = ['name', 'user', 'key', 'tag', 'plan', 'end_user', 'provider', 'model'] as const;
 const AMOUNTS = ['soft_usd', 'starts_on'] as const;
 
 function isBudget(value: unknown): value is BudgetValues {
@@ -101,6 +101,13 @@ export function checkBudget(budget: BudgetValues, names: BudgetNames): readonly 
       hint: 'Use an IANA name such as Europe/Berlin, America/New_York or UTC.',
     });
   if (tag !== undefined) problems.push(...checkTag(tag, names.tags));
+  // Any caller may name any end user, and would spend the budget of others.
+  if (budget.end_user !== undefined && (budget.key ?? budget.user ?? tag) === undefined)
+    problems.push({
+      path: '/end_user',
+      message: 'has no key, user or tag, so that any caller could use it up',
+      hint: 'Add the "key" of the application that names its end users.',
+    });
   for (const [field, known] of [
     ['plan', names.plans],
     ['provider', names.providers],

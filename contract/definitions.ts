@@ -4,10 +4,11 @@
  * checked against its table, so misspelled members of plugins in JavaScript fail at startup. `docs/decisions/definitions.md`
  * explains why these are tables and not JSON Schemas.
  */
+import type { OperationTexts, UnseenTexts } from './call.ts';
 import type { Command, CommandOption, Subcommand } from './command.ts';
 import type { DialectDefinition, DialectModels, DialectNative, DialectRoute, PathAlias } from './dialect.ts';
 import type { HookObject } from './hooks.ts';
-import type { AgentDefinition, OperationDefinition } from './operation.ts';
+import type { AgentDefinition, OperationDefinition, OperationFile, OperationRoute } from './operation.ts';
 import type { Announcement, PersonalData, Plugin, SignInLink } from './plugin.ts';
 import type {
   ChatCodec,
@@ -144,10 +145,50 @@ const AGENT = define<AgentDefinition>(
   true,
 );
 
+const OPERATION_ROUTE = define<OperationRoute>(
+  {
+    path: 'text',
+    otherPaths: TEXTS,
+    summary: 'text',
+    description: 'text',
+    body: 'any',
+    files: byName(
+      define<OperationFile>({ field: 'text', maxBytes: 'number', maxFiles: 'number', optional: 'boolean' }),
+    ),
+    response: define<NonNullable<OperationRoute['response']>>({ description: 'text', schema: 'any' }),
+    read: 'function',
+    events: 'function',
+    write: 'function',
+  },
+  true,
+);
+
 // Plugins add names by declaration merging; `isResponse` is a type guard, which a plain function type does not accept.
 const OPERATION = define<
   Omit<OperationDefinition, 'name' | 'isResponse'> & { readonly name: string; isResponse(value: unknown): boolean }
->({ name: 'text', request: 'any', estimate: 'function', attempt: 'function', isResponse: 'function' }, true);
+>(
+  {
+    name: 'text',
+    request: 'any',
+    response: 'any',
+    texts: define<OperationTexts>({
+      request: TEXTS,
+      response: TEXTS,
+      unseen: define<UnseenTexts>({
+        sides: listOf({ oneOf: { request: true, response: true } }),
+        what: 'text',
+        instead: 'text',
+      }),
+    }),
+    routes: listOf(OPERATION_ROUTE),
+    maxUsage: 'function',
+    readUsage: 'function',
+    estimate: 'function',
+    attempt: 'function',
+    isResponse: 'function',
+  },
+  true,
+);
 
 /** Rates by unit and other members of a price. The values are checked where prices are read. */
 const PRICE_MEMBERS: Table<Price> = {

@@ -12,7 +12,7 @@ export { chunkHead, deltaChunk, laterUsage, usageChunk } from './chunks.ts';
 export type * from './dialect.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';
-export { openEventStream } from './event-stream.ts';
+export { framesOf, openEventStream, sendEvents } from './event-stream.ts';
 export type * from './events.ts';
 export { moveNumber, parseExact, withNumbersOf, writeJson } from './exact-json.ts';
 export { factsOf, type RequestFacts } from './facts.ts';

@@ -3,6 +3,7 @@ import type {
   CostPart,
   OfferOf,
   Operation,
+  OperationTexts,
   Outcome,
   Principal,
   RequestOf,
@@ -12,8 +13,9 @@ import type {
 } from './call.ts';
 import type { ChatMessage, ChatResponse, Usage } from './chat.ts';
 import type { StreamProgress } from './events.ts';
-import type { Schema } from './json.ts';
-import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders, Transport } from './provider.ts';
+import type { JsonObject, Schema } from './json.ts';
+import type { CodecCall, HttpRequest, ModelInfo, Offer, Price, ResponseHeaders, Transport } from './provider.ts';
+import type { RouteContext } from './route.ts';
 
 /** Provider's HTTP response, for an operation. */
 export interface AttemptResponse {
@@ -79,6 +81,80 @@ export interface Metered {
   readonly heldUntil?: number;
 }
 
+/**
+ * Usage of a call, which the gateway prices: tokens, or units that the price charges by its `fees`. If the price has a fee for one of
+ * the units, the fees apply and tokens are free.
+ */
+export interface OperationUsage
+  extends Partial<
+    Pick<Usage, 'prompt_tokens' | 'completion_tokens' | 'prompt_tokens_details' | 'completion_tokens_details'>
+  > {
+  /** Other units by name, such as `images`. */
+  readonly units?: Units;
+}
+
+/**
+ * Usage as a vendor reported it. The gateway checks each number. If one is missing, impossible or all are 0, the call is charged by its
+ * maximum usage and marked as estimated.
+ */
+export interface ReportedUsage {
+  readonly prompt_tokens?: unknown;
+  readonly completion_tokens?: unknown;
+  readonly prompt_tokens_details?: Readonly<Record<string, unknown>>;
+  readonly completion_tokens_details?: Readonly<Record<string, unknown>>;
+  readonly units?: Readonly<Record<string, unknown>>;
+  /** Cost of the call in US dollars. It is charged unless the operator set a price. */
+  readonly cost?: unknown;
+}
+
+/** File of a form that becomes a field of the request. */
+export interface OperationFile {
+  /** Name of the form field; `name[]` and `name[0]` are accepted too. Default: the field of the request. */
+  readonly field?: string;
+  /** Maximum size of one file. */
+  readonly maxBytes: number;
+  /** Maximum number of files; the request field is then a list. Default: one file, which is not a list. */
+  readonly maxFiles?: number;
+  readonly optional?: boolean;
+}
+
+/** Route of an operation. */
+export interface OperationRoute<O extends Operation = Operation> {
+  /** End of the paths `/v1/{path}` and `/api/core/{provider}/{path}`, such as `rerank`. Default: only `otherPaths`. */
+  readonly path?: string;
+  /** Whole paths that other clients use, such as `/v2/rerank`. */
+  readonly otherPaths?: readonly string[];
+  /** One line, for OpenAPI. */
+  readonly summary: string;
+  readonly description?: string;
+  /** Schema of the body; default: the request of the operation. Required for a form: the schema of its text fields. */
+  readonly body?: Schema;
+  /** Accepts a multipart form in place of JSON, with these files by field of the request. */
+  readonly files?: Readonly<Record<string, OperationFile>>;
+  /** Response for OpenAPI. Default: the response schema of the operation. */
+  readonly response?: { readonly description: string; readonly schema: Schema };
+  /**
+   * Converts a body to a request. Default: the body itself; fields of a form get the types of the request schema, and files are added.
+   */
+  read?(body: RequestOf<O>): RequestOf<O>;
+  /** Returns the events of a response to a request with `stream`. Default: all responses are JSON. */
+  events?(response: ResponseOf<O>): AsyncIterable<JsonObject> | undefined;
+  /** Returns the body of other responses: text, or JSON. Default: the response itself. */
+  write?(response: ResponseOf<O>, ctx: RouteContext): unknown;
+}
+
+/** Translates an operation whose request and response are JSON. Every method is pure and called again for every attempt. */
+export interface JsonCodec<Request, Response> {
+  request(input: Request, call: CodecCall): HttpRequest;
+  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 contains an error. */
+  response(body: unknown, input: Request, call: CodecCall): Response;
+}
+
+/** Registration of a provider for such an operation, by `api.offer(…)`. */
+export interface JsonOffer<Request, Response> extends Offer {
+  readonly codec: JsonCodec<Request, Response>;
+}
+
 /** Chat request of a client in the form for its first permitted target. */
 export interface ChatDraft {
   readonly target: Target;
@@ -101,8 +177,15 @@ export interface Attempt<O extends Operation = Operation> extends TargetFacts<O>
   send(request: HttpRequest, by?: SentBy): Promise<AttemptResponse>;
   /** Sends a request and returns the parsed JSON response. */
   sendForJson(request: HttpRequest): Promise<unknown>;
-  /** Reports the usage and cost so far; the last report before the end counts. */
+  /**
+   * Charges usage as the vendor reported it, by the target's price; the last report before the end counts. `performed` is the request
+   * as the vendor performed it, such as with fewer images. For definitions with `maxUsage`.
+   */
+  bill(reported: ReportedUsage | undefined, performed?: RequestOf<O>): void;
+  /** Reports the usage and its cost so far, by own arithmetic; the last report before the end counts. */
   meter(metered: Metered): void;
+  /** True if hooks check the response: return the whole response then, and no stream. */
+  readonly isChecked: boolean;
   /**
    * Forwards a response that continues after the attempt resolved, such as sound. Ends the call when the response ends, fails or is
    * abandoned, and calls `onEnd` first.
@@ -110,17 +193,33 @@ export interface Attempt<O extends Operation = Operation> extends TargetFacts<O>
   whileStreaming<T>(source: AsyncIterable<T>, onEnd: () => void): AsyncIterable<T>;
 }
 
-/** Kind of call other than chat. Registered with `api.operation`; examples are `embeddings` and `speech`. */
+/**
+ * Kind of call other than chat, registered with `api.operation`. The gateway does the rest for each call: the queue of the account,
+ * memory, permissions, guardrails, reading of usage, reservation, charge and record. An example is `rerank`.
+ */
 export interface OperationDefinition<O extends Operation = Operation> {
   readonly name: O;
   /** Request schema; also validates changes of hooks. */
   readonly request: Schema;
-  /** Returns the upper bound of a request's cost at a target, before it is sent. Pure. */
-  estimate(request: RequestOf<O>, facts: TargetFacts<O>): Metered;
-  /** Calls one target. Throws `StreamFailure` or `GatewayError`; core decides about retries. */
-  attempt(attempt: Attempt<O>): Promise<ResponseOf<O>>;
-  /** Returns whether a value has the shape of its response: a cheap check of hook results. */
-  isResponse(value: unknown): value is ResponseOf<O>;
+  /** Response schema, which vendors' responses and results of hooks must match. Default: any object. */
+  readonly response?: Schema;
+  /** Texts that guardrails check. Default: every string of the request and the response. */
+  readonly texts?: OperationTexts | undefined;
+  /** HTTP routes. Default: none; a plugin may call the operation by `api.models.call`. */
+  readonly routes?: readonly OperationRoute<O>[];
+  /** Returns the maximum usage of a request, before it is sent. Pure. Required unless `estimate` is set. */
+  maxUsage?(request: RequestOf<O>, facts: TargetFacts<O>): OperationUsage;
+  /** Returns the usage that a response reports; undefined if it reports none. For definitions without `attempt`. */
+  readUsage?(response: ResponseOf<O>, request: RequestOf<O>): ReportedUsage | undefined;
+  /** Returns the upper bound of a request's cost at a target, by own arithmetic. Pure. */
+  estimate?(request: RequestOf<O>, facts: TargetFacts<O>): Metered;
+  /**
+   * Calls one target. Throws `StreamFailure` or `GatewayError`; core decides about retries. Default: JSON by the codec of the target's
+   * offer ({@link JsonOffer}).
+   */
+  attempt?(attempt: Attempt<O>): Promise<ResponseOf<O>>;
+  /** Returns whether a value has the shape of its response: a cheap check. Default: by `response`. */
+  isResponse?(value: unknown): value is ResponseOf<O>;
 }
 
 /** Result of `api.models.call`. */

@@ -27,7 +27,7 @@ export const PLAN_SCHEMA = {
       type: 'array',
       items: NAME,
       description:
-        'Vendor tools that run with the operator’s account: `search`, `fetch`, `code`, `files`, `mcp`, `computer`, or names such as `web_search`. Default: only those of the key.',
+        'Vendor tools that run with the operator’s account: `search`, `fetch`, `code`, `files`, `images`, `models`, `mcp`, `computer`, or names such as `web_search`. Default: only those of the key.',
     },
     providers: {
       type: 'object',

@@ -156,6 +156,14 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
+/** Caller of a model, for {@link ModelsApi.problemOf}. */
+export interface ModelCaller {
+  readonly principal: Principal;
+  readonly plan?: { readonly name: string; readonly plan: Plan } | undefined;
+  /** Returns whether a balance or budget limits its calls to a target, which then needs a price. */
+  isLimited(target: Target): boolean;
+}
+
 /** Problem of a configured model, as `tollgate check` also reports it. */
 export interface ModelProblem {
   /** Cause and fix, in whole sentences without secrets. */
@@ -210,9 +218,10 @@ export interface ModelsApi {
   alias(name: string): readonly string[] | undefined;
   /**
    * Returns the known problem of a configured model or alias that blocks calls, makes them fail or bills them wrongly. Undefined if
-   * it has no problem. For a provider's credential see `catalog.isConfigured`.
+   * it has no problem. With a caller, also what blocks this caller, by the checks that its calls take. Without one, see
+   * `catalog.isConfigured` for a provider's credential.
    */
-  problemOf(name: string): ModelProblem | undefined;
+  problemOf(name: string, caller?: ModelCaller): ModelProblem | undefined;
   /** Returns the targets (state, errors, latency) and retries of this process. */
   routing(): RoutingState;
   /**
@@ -447,6 +456,8 @@ export interface GatewaySettings {
   readonly budgets: readonly BudgetRule[];
   /** Allowed tags of calls: the values of each name, or `*`. */
   readonly tags: TagRules;
+  /** End users of callers' applications: the header that names them, in lower case, and whether reports count by them. */
+  readonly endUsers: { readonly header: string | undefined; readonly report: boolean };
   /** Folder that plugins may write to: next to the embedded store, else `./data`. Absolute. */
   readonly dataDir: string;
   /** Folder of the configuration file, the base of relative paths in a config. Absolute. */

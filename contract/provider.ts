@@ -528,4 +528,6 @@ export interface NativeBody {
   readonly body: object;
   /** Dropped fields; reported in `x-tollgate-dropped`. */
   readonly dropped?: readonly string[];
+  /** Fields that the caller did not send, as in {@link HttpRequest}. */
+  readonly added?: readonly string[];
 }

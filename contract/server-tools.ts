@@ -10,8 +10,11 @@ const ABILITIES: ReadonlyMap<string, readonly string[]> = new Map([
     [
       'browser_search',
       'enterprise_web_search',
+      'google_maps',
       'google_search',
       'google_search_retrieval',
+      'live_search',
+      'nova_grounding',
       'web_search',
       'web_search_options',
       'web_search_premium',
@@ -19,9 +22,13 @@ const ABILITIES: ReadonlyMap<string, readonly string[]> = new Map([
     ],
   ],
   ['fetch', ['url_context', 'visit_website', 'web_fetch']],
-  ['code', ['code_execution', 'code_interpreter']],
-  ['files', ['collections_search', 'document_library', 'file_search']],
-  ['mcp', ['mcp', 'mcp_server', 'mcp_servers', 'mcp_toolset']],
+  // Only tools that run at a vendor are checked: its own shell, and patches in its containers.
+  ['code', ['apply_patch', 'code_execution', 'code_interpreter', 'shell']],
+  ['files', ['collections_search', 'document_library', 'file_search', 'retrieval']],
+  ['images', ['image_generation']],
+  // Tools that send the conversation to other models.
+  ['models', ['advisor', 'fusion', 'subagent']],
+  ['mcp', ['connector', 'ephemeral_mcp', 'mcp', 'mcp_server', 'mcp_servers', 'mcp_toolset', 'sse']],
   ['computer', ['computer', 'computer_use']],
 ]);
 

@@ -1,5 +1,5 @@
 import type Keyv from 'keyv';
-import type { CallAttempt, CallHook, CostPart, Units } from './call.ts';
+import type { CallAttempt, CallHook, CostPart, HookTime, Units } from './call.ts';
 
 /**
  * A store has two parts: documents (Keyv) and atomic data (ledger, sets, counters). Keyv alone loses updates of parallel writers,
@@ -353,9 +353,23 @@ export interface CallFacts {
   readonly dropped?: readonly string[];
   /** Parts of the response that the caller's format cannot express. */
   readonly leftOut?: readonly string[];
+  /** Address of the caller; absent for calls without an HTTP request. */
+  readonly address?: string;
+  /** End user of the caller's application. */
+  readonly endUser?: string;
   readonly startedAt: number;
   readonly durationMs: number;
   readonly firstByteMs?: number;
+  /** Milliseconds before the start of the call: authentication, waiting, reading the body. */
+  readonly receiveMs?: number;
+  /** Part of that in the line of the account. */
+  readonly queueMs?: number;
+  /** Milliseconds of requests to providers. */
+  readonly upstreamMs?: number;
+  /** Milliseconds of pauses before retries. */
+  readonly retryWaitMs?: number;
+  /** Asynchronous hooks that took over a millisecond. */
+  readonly hookTimes?: readonly HookTime[];
   /** Usage: the units of {@link ReportUnits}, and others by operation. */
   readonly units: Units;
   /** Components of its cost by the price, before rounding; absent if unknown. */
@@ -400,8 +414,27 @@ export interface CallFilter {
   readonly outcome?: CallFacts['outcome'];
 }
 
+/**
+ * Conditions on records without an index or a sum. All must match; absent ones match everything. Reports do not support them.
+ */
+export interface CallSearch {
+  /** Part of a name: user, key, account, end user, session, tag, model, alias, provider, address, call or request id. Any case. */
+  readonly search?: string;
+  readonly endUser?: string;
+  /** Address, or the network of several: `10.1.0.0/16`. */
+  readonly address?: string;
+  readonly errorCode?: string;
+  /** HTTP status of one of its attempts. */
+  readonly status?: number;
+  /** Alias or other name in the request; also matches the model of a request that named it. */
+  readonly requested?: string;
+  /** Smallest cost in nano-dollars, and smallest duration. */
+  readonly minCost?: number;
+  readonly minDurationMs?: number;
+}
+
 /** Page of calls settled from `from` (inclusive) to `to` (exclusive). */
-export interface CallQuery extends CallFilter {
+export interface CallQuery extends CallFilter, CallSearch {
   readonly from?: number;
   readonly to?: number;
   readonly limit: number;

@@ -111,6 +111,12 @@ export const TAG_NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 /** Pattern of a tag value: no comma, which separates tags, and only printable characters. */
 export const TAG_VALUE = /^[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,62}[A-Za-z0-9._:/@+-])?$/;
 
+/**
+ * Name of the tag that core sets to the end user of a call with `endUsers.report`. Callers and keys cannot set it. As a tag it needs
+ * no column of its own in stores.
+ */
+export const END_USER_TAG = 'end_user';
+
 /** Returns the name of a tag: the text before the first `=`, or all of it. */
 export function tagName(tag: string): string {
   const at = tag.indexOf('=');
@@ -122,6 +128,7 @@ export function refuseTag(tag: string, rules: TagRules): string | undefined {
   const name = tagName(tag);
   const value = tag.slice(name.length + 1);
   if (name === tag || name === '') return `${quote(tag)} is not a tag. Use name=value, such as team=search.`;
+  if (name === END_USER_TAG) return `The tag "${name}" is set by the gateway. Use "end_user" in place of a tag.`;
   const allowed = Object.hasOwn(rules, name) ? rules[name] : undefined;
   const names = Object.keys(rules);
   if (allowed === undefined)

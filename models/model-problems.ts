@@ -1,9 +1,12 @@
 import type { LoadedConfig } from '../config/load-config.ts';
 import { mapLeaves } from '../config/schema-at.ts';
 import type { ModelCatalog, Target } from '../contract/call.ts';
+import { toGatewayError } from '../contract/errors.ts';
 import { isObject } from '../contract/json.ts';
-import type { ModelProblem } from '../contract/plugin.ts';
+import { assertInPlan } from '../contract/plans.ts';
+import type { ModelCaller, ModelProblem } from '../contract/plugin.ts';
 import { childPointer, formatPath, type ProblemAt } from '../contract/pointers.ts';
+import { assertAllowed } from './catalog.ts';
 import { namedModels } from './model-ends.ts';
 
 /**
@@ -11,7 +14,7 @@ import { namedModels } from './model-ends.ts';
  * Models.
  */
 
-type Catalog = Pick<ModelCatalog, 'find' | 'has' | 'priceOf'>;
+type Catalog = Pick<ModelCatalog, 'find' | 'has' | 'isConfigured' | 'priceOf'>;
 type Instance = LoadedConfig['config']['instances'][number];
 
 /** Problem at a position of the configuration, and the models affected. */
@@ -29,6 +32,8 @@ interface TargetProblem {
   readonly cause: string;
   readonly hint: string;
   readonly stops: boolean;
+  /** True if it also stops an alias that has other targets. */
+  readonly stopsAlias?: boolean;
 }
 
 /** Rates of known vendors are well within these bounds, in US dollars per million tokens. */
@@ -43,15 +48,16 @@ export interface ModelProblems {
   /** Lists all problems of configured models, each with its position. */
   list(): readonly ProblemAt[];
   /** Implements {@link PluginApi.problemOfModel}. */
-  of(name: string): ModelProblem | undefined;
+  of(name: string, caller?: ModelCaller): ModelProblem | undefined;
 }
 
 /** Checks the models of a configuration; `catalogs` are those of all operations, with that of chat first. */
 export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Catalog[]): ModelProblems {
   const aliases = loaded.config.models;
-  const limitOf = findMoneyLimit(loaded);
-  const problemOf = (target: Target): TargetProblem | undefined =>
-    unlisted(target, catalogs) ?? unpriced(target, limitOf, catalogs[0]);
+  const allowsUnknown = allowsUnknownPrice(loaded);
+  const limitOf = allowsUnknown ? () => undefined : findMoneyLimit(loaded);
+  const problemOf = (target: Target, limit = limitOf(target)): TargetProblem | undefined =>
+    unlisted(target, catalogs) ?? unpriced(target, limit, catalogs[0]);
   const inOptions = loaded.config.instances.flatMap((instance, at) =>
     // A disabled section is null.
     isObject(instance.config)
@@ -67,15 +73,25 @@ export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Cat
         )
       : [],
   );
-  const ofTarget = (target: Target): ModelProblem | undefined => {
-    const own = problemOf(target);
-    if (own) return { text: `"${target.provider}/${target.model}" ${own.cause}. ${own.hint}`, stops: own.stops };
+  const ofTarget = (target: Target, caller: ModelCaller | undefined): TargetResult | undefined => {
+    const limit = caller ? limitOfCaller(caller, target) : limitOf(target);
+    const own = (caller && unconfigured(target, catalogs)) ?? problemOf(target, allowsUnknown ? undefined : limit);
+    if (own)
+      return {
+        text: `"${target.provider}/${target.model}" ${own.cause}. ${own.hint}`,
+        stops: own.stops,
+        stopsAlias: own.stopsAlias === true,
+      };
     const found = inOptions.filter(
       ({ provider, model = target.model }) => provider === target.provider && model === target.model,
     );
     const worst = found.find(({ stops }) => stops) ?? found[0];
     return (
-      worst && { text: `${formatPath(worst.pointer)} ${worst.message}. ${worst.hint ?? ''}`.trim(), stops: worst.stops }
+      worst && {
+        text: `${formatPath(worst.pointer)} ${worst.message}. ${worst.hint ?? ''}`.trim(),
+        stops: worst.stops,
+        stopsAlias: false,
+      }
     );
   };
   return {
@@ -94,13 +110,53 @@ export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Cat
       }),
       ...inOptions,
     ],
-    of(name) {
-      const targets = Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : [name];
-      const found = targets.map((text) => ofTarget(splitModel(text)));
+    of(name, caller) {
+      const targets = (Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : [name]).map(splitModel);
+      const refusal = caller && refusalOf(caller, name, targets, catalogs);
+      if (refusal !== undefined) return { text: refusal, stops: true };
+      const found = targets.map((target) => ofTarget(target, caller));
+      const stopper = found.find((problem) => problem?.stopsAlias);
+      if (stopper) return { text: stopper.text, stops: true };
       const worst = found.find((problem) => problem?.stops) ?? found.find((problem) => problem !== undefined);
       // An alias still works with its other targets.
       return worst && { text: worst.text, stops: found.every((problem) => problem?.stops === true) };
     },
+  };
+}
+
+/** Problem of one target of a name. */
+interface TargetResult extends ModelProblem {
+  readonly stopsAlias: boolean;
+}
+
+/** Runs the checks that a call of this caller takes before its price: its lists, then its plan. */
+function refusalOf(
+  { principal, plan }: ModelCaller,
+  requested: string,
+  targets: readonly Target[],
+  [catalog]: readonly Catalog[],
+): string | undefined {
+  if (!catalog) return undefined;
+  try {
+    assertAllowed(catalog, principal, targets, { requested });
+    assertInPlan(catalog, plan, targets, { requested });
+    return undefined;
+  } catch (error) {
+    return toGatewayError(error).message;
+  }
+}
+
+function limitOfCaller(caller: ModelCaller, target: Target): MoneyLimit | undefined {
+  return caller.isLimited(target) ? { why: 'a balance or budget limits its calls', isOfAll: true } : undefined;
+}
+
+function unconfigured({ provider }: Target, catalogs: readonly Catalog[]): TargetProblem | undefined {
+  const own = catalogs.filter((catalog) => catalog.has(provider));
+  if (own.length === 0 || own.some((catalog) => catalog.isConfigured(provider))) return undefined;
+  return {
+    cause: 'belongs to a provider without its credential, so calls return 503',
+    hint: `Set it in providers.${provider}.`,
+    stops: true,
   };
 }
 
@@ -121,33 +177,32 @@ interface MoneyLimit {
 }
 
 /** Problem of a model without a price while the configuration limits the cost of calls. */
-function unpriced(
-  target: Target,
-  limitOf: (target: Target) => MoneyLimit | undefined,
-  chat: Catalog | undefined,
-): TargetProblem | undefined {
+function unpriced(target: Target, limit: MoneyLimit | undefined, chat: Catalog | undefined): TargetProblem | undefined {
   const { provider, model } = target;
+  if (limit === undefined) return undefined;
   const info = chat?.find(provider, model);
   if (chat === undefined || info === undefined || chat.priceOf(target, info) !== undefined) return undefined;
-  const limit = limitOf(target);
-  if (limit === undefined) return undefined;
   return {
     cause: `has no known price, and ${limit.why}, so ${limit.isOfAll ? 'its calls' : 'the limited calls'} return 403`,
     hint: `Set providers.${provider}.prices, such as { "${model}": { input: 1, output: 2 } } in US dollars per million tokens; 0 is free.`,
     stops: limit.isOfAll,
+    // The cost of a call is reserved for its most expensive target, so that each needs a price.
+    stopsAlias: limit.isOfAll,
   };
 }
 
-/** Finds spending limits on calls of a target; none applies if models without a price are allowed. */
-function findMoneyLimit({
-  config,
-  plugins: [, ...plugins],
-  settings: { billing, budgets, plans },
-}: LoadedConfig): (target: Target) => MoneyLimit | undefined {
+/** True if limited calls to models without a price are allowed. */
+function allowsUnknownPrice({ config, plugins: [, ...plugins] }: LoadedConfig): boolean {
   const accounts = config.instances.find(
     (_, at) => plugins[at]?.configSchema && 'unknownPrice' in propertiesOf(plugins[at].configSchema),
   );
-  if (isObject(accounts?.config) && accounts.config['unknownPrice'] === 'allow') return () => undefined;
+  return isObject(accounts?.config) && accounts.config['unknownPrice'] === 'allow';
+}
+
+/** Finds spending limits on calls of a target. */
+function findMoneyLimit({
+  settings: { billing, budgets, plans },
+}: LoadedConfig): (target: Target) => MoneyLimit | undefined {
   if (billing === 'enforce') return () => ({ why: 'billing is "enforce"', isOfAll: true });
   const plan = Object.entries(plans).find(([, { budgets: own = [] }]) => own.length > 0)?.[0];
   return (target) => {

@@ -68,9 +68,10 @@ export function rejectedFields(
   if (added.length === 0 || !REJECTS.has(status)) return NO_FIELDS;
   const names = param === undefined ? namesIn(message) : [param];
   return names.flatMap((name) => {
-    const fields = added.filter((field) => isWithin(field, name) || isWithin(name, field));
+    const parts = partsOf(name);
+    const fields = added.filter((field) => isNamed(partsOf(field), parts));
     const rest = fields.reduce((shorter, field) => without(shorter, field.split('.')), readObject(body));
-    const isOwn = fields.some((field) => field !== name && isWithin(field, name)) && has(rest, name.split('.'));
+    const isOwn = fields.some((field) => isAbove(parts, partsOf(field)) && has(rest, field.split('.', parts.length)));
     return isOwn ? [] : fields.filter((field) => has(readObject(body), field.split('.')));
   });
 }
@@ -81,9 +82,28 @@ function namesIn(message: string): readonly string[] {
   return [...new Set(Array.from(quoted, ([, inQuotes, plain = '']) => inQuotes ?? plain))];
 }
 
-/** Returns whether a path equals another one or is below it. */
-function isWithin(path: string, other: string): boolean {
-  return path === other || path.startsWith(`${other}.`);
+/** Steps of a path in snake case, since vendors write names in either spelling. */
+function partsOf(path: string): readonly string[] {
+  return path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).split('.');
+}
+
+/**
+ * Returns whether a vendor's name means a field: its path, the end of it, the path of an object above or of a value below, or
+ * its path with the names of variants between its steps, such as `thinking.adaptive.display`.
+ */
+function isNamed(field: readonly string[], name: readonly string[]): boolean {
+  if (isAbove(name, field) || isAbove(field, name)) return true;
+  if (name.join('.') === field.slice(-name.length).join('.')) return true;
+  const [first] = field;
+  if (name[0] !== first || name.at(-1) !== field.at(-1)) return false;
+  let at = 0;
+  for (const part of name) if (part === field[at]) at += 1;
+  return at === field.length;
+}
+
+/** Returns whether a path is that of an object with another path. */
+function isAbove(path: readonly string[], other: readonly string[]): boolean {
+  return path.length < other.length && path.every((part, at) => part === other[at]);
 }
 
 function has(body: JsonObject, [name = '', ...rest]: readonly string[]): boolean {

@@ -1,4 +1,4 @@
-import type { Target } from '../../contract/call.ts';
+import { CHAT, type Target } from '../../contract/call.ts';
 import { GatewayError, isGatewayError, rewordError } from '../../contract/errors.ts';
 import { parseArgumentNumbers } from '../../contract/exact-json.ts';
 import { FAILURES, failureToError } from '../../contract/failures.ts';
@@ -49,6 +49,7 @@ export async function sendAttempt(
   const isOwn = call.client?.ownSubscription === true;
   const { rejected } = call.record;
   call.record.rejected = undefined;
+  call.record.omitted = undefined;
   const omitted = rejected?.target === target ? rejected : undefined;
   const accepted = withoutAdded(requested, omitted?.fields ?? deps.rejected.of(target));
   const { endpoint, request } = isOwn
@@ -91,7 +92,9 @@ export async function sendAttempt(
     attempt.status = response.status;
     if (response.status < 300) {
       record.sentTo.push(target);
-      if (omitted) rememberRejected(deps, call, omitted);
+      record.omitted = omitted;
+      // A chat may still reject a field in a response with status 200.
+      if (call.operation !== CHAT) rememberRejected(deps, call);
       record.firstByteMs ??= call.elapsedMs;
       const served = endpoint.tierHeader && response.headers[endpoint.tierHeader];
       if (served) record.serviceTier = served.toLowerCase();
@@ -100,9 +103,7 @@ export async function sendAttempt(
     // Vendors do not charge for error responses.
     const failure = await classify(endpoint, response);
     if (isOwn) refuseOwnToken(target, response.status, failure);
-    const named = rejectedFields(accepted, response.status, failure);
-    if (named.length > 0)
-      record.rejected = { target, fields: [...(omitted?.fields ?? deps.rejected.of(target)), ...named] };
+    recordRejected(deps, call, target, accepted, response.status, failure, omitted);
     throw new StreamFailure(failure);
   } catch (thrown) {
     const error = client?.failure() ?? thrown;
@@ -116,8 +117,39 @@ export async function sendAttempt(
   }
 }
 
-/** Omits fields from later requests to a target that has accepted the request without them. Logs it once. */
-function rememberRejected({ log, rejected }: CallDeps, call: Call, omitted: Rejected): void {
+/** Records the fields that the gateway added and that an error rejects, so that the next attempt omits them. */
+function recordRejected(
+  deps: CallDeps,
+  call: Call,
+  target: Target,
+  request: HttpRequest,
+  status: number,
+  failure: UpstreamFailure,
+  omitted: Rejected | undefined,
+): void {
+  const named = rejectedFields(request, status, failure);
+  if (named.length === 0) return;
+  call.record.rejected = { target, fields: [...(omitted?.fields ?? deps.rejected.of(target)), ...named] };
+}
+
+/** Does the same for an error in a response whose status is 200, before any content. `request` is what the codec wrote. */
+export function readRejection(
+  deps: CallDeps,
+  call: Call,
+  target: Target,
+  { request, error }: { readonly request: HttpRequest; readonly error: unknown },
+): void {
+  if (request.added === undefined || !isStreamFailure(error) || error.failure.class !== 'invalid_request') return;
+  const { omitted } = call.record;
+  const accepted = withoutAdded(request, omitted?.fields ?? deps.rejected.of(target));
+  recordRejected(deps, call, target, accepted, 400, error.failure, omitted);
+}
+
+/** Omits fields from later requests to a target that has responded to a request without them. Logs it once. */
+export function rememberRejected({ log, rejected }: CallDeps, call: Call): void {
+  const { omitted } = call.record;
+  if (!omitted) return;
+  call.record.omitted = undefined;
   const fields = rejected.remember(omitted);
   if (fields.length === 0) return;
   log.warn(

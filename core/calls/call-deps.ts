@@ -1,6 +1,5 @@
 import type { ModelRoute } from '../../config/model-routes.ts';
 import type { ModelCatalog, Operation } from '../../contract/call.ts';
-import type { OperationDefinition } from '../../contract/operation.ts';
 import type { PlanFinder } from '../../contract/plans.ts';
 import type { Log } from '../../contract/plugin.ts';
 import type { Offer } from '../../contract/provider.ts';
@@ -10,6 +9,7 @@ import type { Routing } from '../../routing/health-book.ts';
 import type { Pending } from '../plugins/attribution.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import type { RejectedFields } from './added-fields.ts';
+import type { WholeOperation } from './declared-operation.ts';
 import type { Routes } from './routes.ts';
 import type { Seals } from './seals.ts';
 
@@ -22,7 +22,7 @@ export interface OperationParts {
   /** By instance name. */
   readonly offers: ReadonlyMap<string, Offer>;
   /** Absent for chat, which core implements itself. */
-  readonly definition?: OperationDefinition;
+  readonly definition?: WholeOperation;
 }
 
 /** Dependencies of every call; fixed for a generation. */
@@ -37,6 +37,8 @@ export interface CallDeps {
   /** Fields that targets rejected, and that the gateway had added. */
   readonly rejected: RejectedFields;
   readonly planOf: PlanFinder;
+  /** True if reports count calls by end user. */
+  readonly tagsEndUsers: boolean;
   /** Running calls and the work after them, such as `finish` hooks. The end of the generation waits for them. */
   readonly pending: Pending;
   /** Fires if calls are still running when the closing generation has waited long enough. */

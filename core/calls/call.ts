@@ -5,6 +5,7 @@ import {
   type Call as CallView,
   COUNT,
   type Operation,
+  type OperationTexts,
   type Outcome,
   type OutcomeStatus,
   type Principal,
@@ -19,10 +20,12 @@ import { deepFreeze } from '../../contract/json.ts';
 import type { Metered } from '../../contract/operation.ts';
 import type { OperationContext } from '../../contract/plugin.ts';
 import type { Endpoint, ResponseHeaders, Timeouts } from '../../contract/provider.ts';
+import { END_USER_TAG } from '../../contract/units.ts';
 import type { TargetAttempt } from '../../routing/health-book.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import type { Rejected } from './added-fields.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
+import { readEndUser } from './end-user.ts';
 import { createOrderedId } from './ids.ts';
 import type { InboundChat } from './inbound-chat.ts';
 import type { Route, RouteTarget } from './routes.ts';
@@ -47,6 +50,7 @@ export class Call implements CallView {
   readonly headers: Map<string, string>;
   readonly session: string | undefined;
   readonly trace: TraceContext;
+  readonly endUser: string | undefined;
   readonly tags: readonly string[];
   /** Parts of its operation. */
   readonly parts: OperationParts;
@@ -101,7 +105,9 @@ export class Call implements CallView {
     this.skip = options.skip ? new Set(options.skip) : NOTHING;
     this.session = context.session;
     this.trace = context.trace ?? readTrace({});
-    this.tags = Object.freeze(options.tags ?? principal.tags ?? []);
+    this.endUser = original ? original.endUser : (this.trace.origin?.endUser ?? endUserOf(request));
+    const tags = options.tags ?? principal.tags ?? NONE;
+    this.tags = Object.freeze(deps.tagsEndUsers ? withEndUser(tags, this.endUser) : tags);
     this.parts = deps.partsOf(operation);
     this.hooks = this.parts.hooks;
     this.client = client;
@@ -130,6 +136,11 @@ export class Call implements CallView {
   /** Takes over the record of an attempt that ran on a {@link fork}. */
   adopt(record: CallRecord): void {
     this.#record = record;
+  }
+
+  /** Texts of its operation that guardrails check. */
+  get texts(): OperationTexts | undefined {
+    return this.parts.definition?.texts;
   }
 
   get request(): RequestOf<Operation> {
@@ -197,6 +208,18 @@ export class Call implements CallView {
   }
 }
 
+/** Returns the end user that the fields of a request name. */
+function endUserOf(request: object): string | undefined {
+  return readEndUser(
+    ('user' in request && request.user) || ('safety_identifier' in request && request.safety_identifier),
+  );
+}
+
+/** Adds the end user to the tags of a call, by which reports group and filter. */
+function withEndUser(tags: readonly string[], endUser: string | undefined): readonly string[] {
+  return endUser === undefined ? tags : [...tags, `${END_USER_TAG}=${endUser}`];
+}
+
 /** Outcome of a call that ends, with its cost to the caller. */
 function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
   const { record } = call;
@@ -230,6 +253,7 @@ function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | unde
   if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
   if (firstTokenMs !== undefined) outcome.firstTokenMs = firstTokenMs;
   if (lastTokenMs !== undefined) outcome.lastTokenMs = lastTokenMs;
+  if (record.retryWaitMs > 0) outcome.retryWaitMs = record.retryWaitMs;
   return deepFreeze(outcome);
 }
 
@@ -288,6 +312,8 @@ export class CallRecord {
   usage: Usage | undefined = undefined;
   /** Set if the last attempt failed at fields that the gateway had added. The next one omits them. */
   rejected: Rejected | undefined = undefined;
+  /** Fields that the last attempt omitted since its target had rejected them. Later calls omit them if it succeeds. */
+  omitted: Rejected | undefined = undefined;
   /** Service tier that served the last attempt, if reported, else the one that was requested. */
   serviceTier: string | undefined = undefined;
   metered: Metered | undefined = undefined;
@@ -304,6 +330,8 @@ export class CallRecord {
   firstTokenMs: number | undefined = undefined;
   lastTokenMs: number | undefined = undefined;
   upstreamMs = 0;
+  /** Pauses before retries. */
+  retryWaitMs = 0;
   /**
    * Aborts the attempts in place of the call's signal. A stream is read on for its usage after its caller has
    * disconnected.
@@ -351,6 +379,7 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
     hooks: all.flatMap(({ hooks }) => hooks),
     hookTimes: all.some(({ hookTimes }) => hookTimes) ? all.flatMap(({ hookTimes = [] }) => hookTimes) : undefined,
     upstreamMs: last.upstreamMs + (before[0]?.upstreamMs ?? 0),
+    retryWaitMs: all.reduce((sum, { retryWaitMs }) => sum + retryWaitMs, 0),
     sentTo: all.flatMap(({ sentTo }) => sentTo),
     skipped: all.flatMap(({ skipped }) => skipped),
     firstByteMs: last.firstByteMs ?? all.find(({ firstByteMs }) => firstByteMs !== undefined)?.firstByteMs,

@@ -11,7 +11,7 @@ import { BYTES_PER_TOKEN } from '../../contract/units.ts';
 import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
-import { forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
+import { forgetRefused, readFailedAttempt, readJson, readRejection, rememberRejected, sendAttempt } from './attempt.ts';
 import { type Call, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { type ChatPlan, planChat, recordUnmappedFinish, takeDropped, takeHookResponse, writtenTokens } from './chat.ts';
@@ -112,10 +112,12 @@ async function openTarget(deps: CallDeps, call: Call, target: Target): Promise<O
     upstreamResponse.destroy();
     clock.assertInTime();
     forgetRefused(call, error);
+    readRejection(deps, call, target, { request: plan.request, error });
     throw error;
   } finally {
     clock.stop();
   }
+  rememberRejected(deps, call);
   call.record.firstTokenMs ??= call.elapsedMs;
   // From here on the stream itself closes the connection.
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);

@@ -9,7 +9,7 @@ import { pricedTier, requestedTier } from '../../contract/prices.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../../contract/provider.ts';
 import { redact } from '../../contract/redaction.ts';
 import { BYTES_PER_TOKEN } from '../../contract/units.ts';
-import { codecCallOf, forgetRefused, readJson, sendAttempt } from './attempt.ts';
+import { codecCallOf, forgetRefused, readJson, readRejection, rememberRejected, sendAttempt } from './attempt.ts';
 import { type Call, recordDropped } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
@@ -83,8 +83,10 @@ async function sendWhole(deps: CallDeps, call: Call, target: Target): Promise<Ch
     if (decoded.dropped) decoded = takeDropped(call, decoded, decoded.dropped);
   } catch (error) {
     forgetRefused(call, error);
+    readRejection(deps, call, target, { request, error });
     throw error;
   }
+  rememberRejected(deps, call);
   recordUnmappedFinish(deps, call, decoded.choices);
   // Metered before the hooks, which do not change the cost of a call.
   meterChat(call, target, decoded, () => writtenTokens(decoded));

@@ -70,7 +70,10 @@ export async function tryTargets<T extends object>(deps: CallDeps, call: Call, s
         target = ended.next;
         continue;
       }
-      if (delayMs !== undefined) await pause(delayMs, undefined, { signal: call.signal });
+      if (delayMs !== undefined) {
+        await pause(delayMs, undefined, { signal: call.signal });
+        call.record.retryWaitMs += delayMs;
+      }
       const attempt = failover.begin(call, target);
       try {
         const response = await send(deps, call, target);

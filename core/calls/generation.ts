@@ -9,7 +9,6 @@ import { isGatewayError } from '../../contract/errors.ts';
 import { bodyFactsOf } from '../../contract/facts.ts';
 import type { GatewayView } from '../../contract/gateway.ts';
 import { isObject } from '../../contract/json.ts';
-import type { OperationDefinition } from '../../contract/operation.ts';
 import {
   createBlockedUsers,
   createPlanFinder,
@@ -63,6 +62,7 @@ import { Call } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
+import { completeOperation, type WholeOperation } from './declared-operation.ts';
 import { assertEffects, assertPublicMedia, effectsOf } from './gates.ts';
 import { estimateCall, limitOutput } from './meter.ts';
 import { callOperation } from './operation.ts';
@@ -356,7 +356,7 @@ function createCallDeps(
     operation: Operation,
     owner: string,
     isResponse: (value: unknown) => boolean,
-    definition?: OperationDefinition,
+    definition?: WholeOperation,
   ) => {
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
     const offers: ReadonlyMap<unknown, Offer> = registry.offersOf(operation === COUNT ? CHAT : operation);
@@ -375,8 +375,11 @@ function createCallDeps(
     [CHAT, { ...chat, hooks: hooksOf(CHAT, CORE, isChatResponse) }],
     [COUNT, { ...chat, hooks: hooksOf(COUNT, CORE, isInputCount) }],
   ]);
-  for (const [name, { owner, value: definition }] of registry.operations) {
-    const hooks = hooksOf(definition.name, owner, (value) => definition.isResponse(value), definition);
+  for (const [name, { owner, value }] of registry.operations) {
+    const { response } = value;
+    const matches = response && requests.compile(owner, response, `the response of "${name}"`);
+    const definition = completeOperation(value, matches);
+    const hooks = hooksOf(definition.name, owner, (result) => definition.isResponse(result), definition);
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
@@ -385,6 +388,7 @@ function createCallDeps(
     seals: createSeals(() => store.sets),
     rejected: new RejectedFields(),
     planOf,
+    tagsEndUsers: loaded.settings.endUsers.report,
     allParts: () => parts.values(),
     partsOf(operation) {
       const found = parts.get(operation);
@@ -440,7 +444,7 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
     },
     routing: () => describeRouting(deps.routing),
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
-    problemOfModel: (name) => modelProblems.of(name),
+    problemOfModel: (name, caller) => modelProblems.of(name, caller),
   };
 }
 

@@ -1,9 +1,9 @@
 import type { Operation, RequestOf, ResponseOf, Target } from '../../contract/call.ts';
 import { GatewayError } from '../../contract/errors.ts';
 import type { Answered } from '../../contract/hooks.ts';
-import type { Attempt, CallResult, Metered, SentBy } from '../../contract/operation.ts';
+import type { Attempt, CallResult, Metered, ReportedUsage, SentBy } from '../../contract/operation.ts';
 import type { OperationContext } from '../../contract/plugin.ts';
-import { MAX_TOKENS, reportedCost } from '../../contract/prices.ts';
+import { reportedCost } from '../../contract/prices.ts';
 import type { HttpRequest, Offer } from '../../contract/provider.ts';
 import type { UpstreamResponse } from '../../egress/upstream.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseHeaders, sendAttempt } from './attempt.ts';
@@ -11,6 +11,7 @@ import { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { estimateAt } from './meter.ts';
+import { isPossible, priceUsage } from './operation-usage.ts';
 import { endWithError, runCall } from './run-call.ts';
 
 /** Calls an operation that a plugin registered. Resolves when its first target has responded. */
@@ -112,9 +113,11 @@ class AttemptWork {
       abortSignal: call.signal,
       send: (http, by) => this.#send(http, by),
       sendForJson: async (http) => readJson(await this.#send(http)),
+      bill: (reported, performed = requestOfTarget) => this.#bill(reported, performed),
       meter: (metered) => {
         call.record.metered = this.#charged(metered);
       },
+      isChecked: call.hooks.receive !== undefined && call.texts?.response?.length !== 0,
       whileStreaming: (source, onEnd) => {
         call.record.goesOn = true;
         return this.#passOn(source, onEnd);
@@ -122,9 +125,17 @@ class AttemptWork {
     };
   }
 
+  #bill(reported: ReportedUsage | undefined, request: RequestOf<Operation>): void {
+    const { definition } = this.#call.parts;
+    if (!definition) return;
+    const place = this.#call.at(this.#target);
+    const price = place.priceAt();
+    const most = definition.maxUsage(request, { target: this.#target, offer: this.#offer, model: place.model, price });
+    this.#call.record.metered = this.#charged(priceUsage(most, reported, price));
+  }
+
   #charged({ providerCost, ...metered }: Metered): Metered {
-    if (!Object.values(metered.units).every(isAmount))
-      return { ...estimateAt(this.#deps, this.#call, this.#target), estimated: true };
+    if (!isPossible(metered)) return { ...estimateAt(this.#deps, this.#call, this.#target), estimated: true };
     const { hasOwnPrice } = this.#call.at(this.#target);
     if (providerCost === undefined || (metered.estimated && providerCost === 0) || hasOwnPrice) return metered;
     const cost = reportedCost({ cost: providerCost });
@@ -165,9 +176,4 @@ class AttemptWork {
       call.finish('aborted');
     }
   }
-}
-
-/** Returns whether a reported amount is possible. An amount that exceeds any call counts as not reported. */
-function isAmount(amount: number | undefined): boolean {
-  return amount === undefined || (amount >= 0 && amount <= MAX_TOKENS);
 }

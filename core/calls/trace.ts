@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { TraceContext } from '../../contract/call.ts';
+import type { RequestOrigin, TraceContext } from '../../contract/call.ts';
 import type { HttpRequest } from '../../contract/provider.ts';
 import { randomText } from './ids.ts';
 
@@ -11,13 +11,13 @@ const NO_ID = /^0+$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
 /** Returns the trace of a request: the caller's, or a new one. */
-export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): TraceContext {
+export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders, origin?: RequestOrigin): TraceContext {
   const [, version, traceId = '', parentId = '', flags = '', more] =
     (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || [];
   if (NO_ID.test(traceId) || NO_ID.test(parentId) || traceId === '' || (version === '00' && more !== undefined))
-    return { traceId: randomText('hex') };
+    return origin ? { traceId: randomText('hex'), origin } : { traceId: randomText('hex') };
   const state = typeof tracestate === 'string' && TRACESTATE.test(tracestate) ? { state: tracestate } : {};
-  return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & 1) === 1, ...state };
+  return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & 1) === 1, ...(origin && { origin }), ...state };
 }
 
 /** Adds the caller's trace to a request, unless a plugin has set another one. */

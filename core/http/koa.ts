@@ -3,13 +3,14 @@ import cors from '@koa/cors';
 import Router, { type RouterContext } from '@koa/router';
 import type { ValidateFunction } from 'ajv';
 import Koa from 'koa';
-import type { Principal } from '../../contract/call.ts';
+import type { Principal, RequestOrigin } from '../../contract/call.ts';
 import type { DialectDefinition } from '../../contract/dialect.ts';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 import { deepFreeze, isObject } from '../../contract/json.ts';
 import type { Log, Route, RouteContext } from '../../contract/plugin.ts';
 import type { ErrorNote, RefusalWatcher } from '../../contract/route.ts';
 import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../../contract/units.ts';
+import { readEndUser } from '../calls/end-user.ts';
 import { requestIdOf } from '../calls/ids.ts';
 import { readTrace } from '../calls/trace.ts';
 import { CORE, runAttributed } from '../plugins/attribution.ts';
@@ -158,6 +159,8 @@ export interface RouterDeps extends Authentication {
   readonly requests: RequestSchemas;
   /** Tags that requests may name; default: none. */
   readonly tags?: TagRules;
+  /** Header with the end user of a request, in lower case; default: none. */
+  readonly endUserHeader?: string | undefined;
   readonly lifecycle: Lifecycle;
   readonly maxBodyBytes: number;
   /** Returns the client format of a route's errors; default: OpenAI's. */
@@ -244,6 +247,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const dialect = deps.dialectOf?.(route);
   const authenticate = createAuthenticator(deps, route, dialect?.isSubscription);
   const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
+  const { endUserHeader } = deps;
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const shape = dialect && shapeOf(dialect);
@@ -261,9 +265,14 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     const body = new RequestBody(ctx.req, { maxBytes, hold, memory });
     const found = authenticate?.(ctx as RouteContext, body);
     const principal = found instanceof Promise ? await found : found;
+    let queueMs = 0;
     if (principal) {
       const line = hold.assign(ownerOf(principal));
-      if (line) await line;
+      if (line) {
+        const lineMs = performance.now();
+        await line;
+        queueMs = performance.now() - lineMs;
+      }
       countAdmin?.(principal);
       state.principal =
         TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
@@ -272,7 +281,14 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     if (principal && route.isIdempotent && deps.arrive && !(Number(ctx.headers['content-length']) <= LARGE_BYTES))
       await deps.arrive(principal);
     state.session = sessionOf(ctx.headers);
-    state.trace = readTrace(ctx.headers);
+    const endUser = endUserHeader === undefined ? undefined : readEndUser(ctx.headers[endUserHeader]);
+    const origin: { -readonly [Name in keyof RequestOrigin]: RequestOrigin[Name] } = {
+      ip: state.ip,
+      endUser,
+      receiveMs: 0,
+      queueMs,
+    };
+    state.trace = readTrace(ctx.headers, origin);
     if (validateQuery) assertQuery(validateQuery, ctx.querystring);
     state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
     if (route.isEndless && authenticate)
@@ -290,6 +306,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
           return await deps.respondOnce(ctx, raw);
         state.body = value;
       }
+      origin.receiveMs = performance.now() - state.arrivedMs;
       const work = handle(ctx as RouteContext);
       if (work) await work;
       // Koa would respond with 404 if a handler sets no response.

@@ -181,6 +181,8 @@ export class RequestState {
   readonly requestId: string;
   /** Caller's address. */
   readonly ip: string;
+  /** Time of its arrival, of `performance.now()`. */
+  readonly arrivedMs = performance.now();
   /**
    * State of the caller's request, if the gateway sent this one to itself on its behalf. Such a request has no log line of its own.
    */

@@ -111,6 +111,7 @@ export function serveGeneration(
     countAdmin,
     paths,
     tags: settings.tags,
+    endUserHeader: settings.endUsers.header,
     refusalWatchers: registry.refusalWatchers,
     dialectOf: dialects.dialectOf,
     arrive: deps.partsOf('chat').hooks.arrive,

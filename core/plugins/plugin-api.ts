@@ -47,6 +47,7 @@ import { checkProviderCodec } from './check-codec.ts';
 import type { Gatherer } from './gather.ts';
 import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore, type InstanceStore } from './instance-store.ts';
+import { problemOfRoutes, routesOfOperation } from './operation-routes.ts';
 import { boundFetch, type Permit, permit, servicesApi, withoutKeys } from './permissions.ts';
 import { redactLog } from './plugin-secrets.ts';
 import { assertDefinition, assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
@@ -84,7 +85,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     stores: storesApi(store, own, registry, instance),
     models: modelsApi(services, registry, aliases, allow),
     books: booksApi(deps, store, services, name, allow),
-    ...registrationApi(deps, instance, proxyRoute),
+    ...registrationApi(deps, services, instance, proxyRoute),
     ...servicesApi(registry, instance),
     get operators() {
       allow.assert('operators', 'api.operators');
@@ -132,7 +133,7 @@ function modelsApi(
     },
     aliases: () => Object.entries(aliases),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
-    problemOf: (name) => services().problemOfModel(name),
+    problemOf: (name, caller) => services().problemOfModel(name, caller),
     routing: () => services().routing(),
     offers: (operation) =>
       allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
@@ -258,7 +259,12 @@ type Registration = Pick<
 >;
 
 /** Registrations during set-up. */
-function registrationApi(deps: ApiDeps, instance: ApiInstance, proxyRoute: ProxyRoute | undefined): Registration {
+function registrationApi(
+  deps: ApiDeps,
+  services: () => CallServices,
+  instance: ApiInstance,
+  proxyRoute: ProxyRoute | undefined,
+): Registration {
   const { registry } = deps;
   const { name, plugin } = instance;
   const check = (what: string, value: unknown, kind: keyof typeof DEFINITIONS): void =>
@@ -299,6 +305,8 @@ function registrationApi(deps: ApiDeps, instance: ApiInstance, proxyRoute: Proxy
       assertKind(name, plugin, 'an operation', 'operation');
       registerOperation(registry, name, definition);
       check(`the operation "${definition.name}"`, definition, 'operation');
+      const call: ModelsApi['call'] = (operation, request, context) => services().call(operation, request, context);
+      for (const route of routesOfOperation(definition, call)) registry.addRoute(name, route);
     },
     dialect(definition) {
       assertKind(name, plugin, 'a dialect', 'dialect');
@@ -378,8 +386,13 @@ function registerCommand(registry: Registry, owner: string, plugin: Plugin, comm
 function registerOperation(registry: Registry, owner: string, definition: OperationDefinition): void {
   if (OWN_OPERATIONS.includes(definition.name))
     throw new PluginError(owner, `registers the operation "${definition.name}", which belongs to core`);
-  assertSchema(owner, `the request of the operation "${definition.name}"`, definition.request);
-  assertMembers(owner, `the operation "${definition.name}"`, definition, ['estimate', 'attempt', 'isResponse']);
+  const what = `the operation "${definition.name}"`;
+  assertSchema(owner, `the request of ${what}`, definition.request);
+  if (definition.response !== undefined) assertSchema(owner, `the response of ${what}`, definition.response);
+  // Without an upper bound of its cost, no call could be reserved.
+  assertMembers(owner, what, definition, [definition.estimate ? 'estimate' : 'maxUsage']);
+  const problem = problemOfRoutes(definition);
+  if (problem !== undefined) throw new PluginError(owner, `${problem} (${what})`);
   registry.claim(registry.operations, 'operation', definition.name, owner, deepFreeze(definition));
 }
 

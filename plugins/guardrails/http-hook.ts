@@ -12,7 +12,7 @@ import {
   type RequestOf,
   type StreamTransform,
 } from '../../contract/index.ts';
-import { refuseBatches, refuseRealtime } from './kit/guard.ts';
+import { refuseUnseen } from './kit/guard.ts';
 import { codedTextsOf, lengthOf } from './kit/judged-texts.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';
 
@@ -181,14 +181,14 @@ export default definePlugin({
       const files = Object.entries(request).filter(([name]) => FILES.some((file) => file === name));
       return { ...withoutFiles(given as object), ...Object.fromEntries(files) } as RequestOf<'chat'>;
     };
-    if (hooks.includes('prepare') || hooks.includes('receive')) refuseRealtime(api);
+    if (hooks.includes('prepare') || hooks.includes('receive'))
+      refuseUnseen(api, (_call, side) => hooks.includes(side === 'request' ? 'prepare' : 'receive'));
     if (hooks.includes('admit')) api.hook('admit', async (call) => void (await send(call, 'admit', {})));
     if (hooks.includes('prepare')) {
       api.hook('prepare', prepare);
       api.hook('prepare', { operations: ['count'], handler: prepare });
     }
     if (hooks.includes('receive')) {
-      refuseBatches(api);
       api.hook('receive', {
         operations: ['chat'],
         handler: async (call, response) =>

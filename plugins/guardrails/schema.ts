@@ -10,7 +10,7 @@ import {
   STANDARD_FORMATS,
   type StreamTransform,
 } from '../../contract/index.ts';
-import { refuseBatches, refuseRealtime } from './kit/guard.ts';
+import { refuseUnseen } from './kit/guard.ts';
 
 /** Formats that are checked; any other is a hint. */
 const FORMATS = Object.freeze(
@@ -81,8 +81,7 @@ export default definePlugin({
       // Path in the schema, not in the response: names there are written by the model.
       throw refuse(`${error?.schemaPath ?? '#'} ${error?.message ?? 'is not kept'}`);
     };
-    refuseBatches(api);
-    refuseRealtime(api);
+    refuseUnseen(api, (_call, side) => side === 'response');
     api.hook('receive', {
       operations: ['chat'],
       handler(_call, { choices }) {

@@ -136,7 +136,7 @@ export default definePlugin({
       return verdict === 'deny' ? { action: 'block', what: 'a topic that is not allowed' } : { action: 'pass' };
     };
     // Batch lines are checked like token counts, and there may be 50,000.
-    if (!sides.includes('response')) refuseBatches(api, undefined, 'cannot judge the requests of a batch');
+    if (!sides.includes('response')) refuseBatches(api, 'cannot judge the requests of a batch');
     judgeTexts(api, { sides, window, maxSize: parseSize(maxSize), isMeant, judge });
   },
 });

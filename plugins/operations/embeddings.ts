@@ -1,22 +1,15 @@
 import {
-  type CostPart,
-  costOf,
   definePlugin,
   estimateTextTokens,
   GatewayError,
   isCount,
   isObject,
   type JsonObject,
-  type Metered,
-  type PluginApi,
-  type Price,
-  type Route,
   type RouteContext,
+  readObject,
   type Schema,
-  type Target,
 } from '../../contract/index.ts';
-import { type EmbeddingRequest, type EmbeddingResponse, readCost } from '../formats/kit/index.ts';
-import { callContext } from './kit/model-routes.ts';
+import type { EmbeddingRequest, EmbeddingResponse } from '../formats/kit/index.ts';
 
 const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:EmbeddingRequest',
@@ -89,59 +82,39 @@ export default definePlugin({
     api.operation({
       name: 'embeddings',
       request: EMBEDDING_REQUEST,
-      estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
-      async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
+      texts: { response: [] },
+      maxUsage: ({ input }) => ({ prompt_tokens: countTokens(input) }),
+      async attempt({ request, offer: { codec }, codecCall, sendForJson, bill }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
         assertCount(response, countInputs(request.input));
         // A codec in JavaScript may omit the usage.
-        const counted = isObject(response.usage) ? response.usage['prompt_tokens'] : undefined;
-        // The input was not empty, so a count of 0 is invalid.
-        const reported = isCount(counted) && counted > 0 ? counted : undefined;
-        const providerCost = readCost(response.usage);
-        meter({
-          ...costOfTokens(reported ?? countTokens(request.input), price),
-          estimated: reported === undefined,
-          providerCost,
-        });
+        const usage = readObject(response.usage);
+        bill({ prompt_tokens: usage['prompt_tokens'], cost: usage['cost'] });
         return response;
       },
       isResponse: (value): value is EmbeddingResponse => isObject(value) && Array.isArray(value['data']),
-    });
-    const route = (
-      path: string,
-      summary: string,
-      find: (ctx: RouteContext, model: string) => readonly Target[] | undefined,
-    ): Route<Schema> => ({
-      method: 'POST',
-      path,
-      summary,
-      auth: ['key'],
-      isIdempotent: true,
-      body: EMBEDDING_REQUEST,
-      responses: {
-        200: {
-          description: 'One embedding for each input, as numbers or as base64 of little-endian float32.',
-          schema: EMBEDDING_RESPONSE,
+      routes: [
+        {
+          path: 'embeddings',
+          summary: 'Embeddings',
+          response: {
+            description: 'One embedding for each input, as numbers or as base64 of little-endian float32.',
+            schema: EMBEDDING_RESPONSE,
+          },
+          // OpenAI's response has no id; Mistral's clients require one.
+          write: (response, { state }) => ({ id: state.requestId, ...response }),
         },
-      },
-      async handler(ctx) {
-        const request = ctx.state.body as EmbeddingRequest;
-        const { requestId, principal, session, trace, signal, onOutcome } = ctx.state;
-        const targets = find(ctx as RouteContext, request.model);
-        const context = { requestId, principal, session, trace, signal, onOutcome, ...(targets && { targets }) };
-        const { response, headers } = await api.models.call('embeddings', request, context);
-        ctx.set(headers);
-        // OpenAI's response has no id; Mistral's clients require one.
-        ctx.body = { id: requestId, ...response };
-      },
+        {
+          otherPaths: ['/v2/embed'],
+          summary: 'Embeddings in Cohere’s format',
+          description: 'Embeds texts and returns numbers.',
+          body: COHERE_REQUEST,
+          response: { description: 'One embedding for each text.', schema: COHERE_RESPONSE },
+          read: readCohere,
+          write: writeCohere,
+        },
+      ],
     });
-    api.route(
-      route('/api/core/:provider/embeddings', 'Embeddings by one provider', (ctx, model) => [
-        { provider: ctx.params['provider'] ?? '', model },
-      ]),
-    );
-    api.route(route('/v1/embeddings', 'Embeddings; the model is `provider/model` or an alias', () => undefined));
-    addCohereRoute(api);
   },
 });
 
@@ -160,40 +133,24 @@ function assertCount({ data }: EmbeddingResponse, inputs: number): void {
   );
 }
 
-function addCohereRoute(api: PluginApi): void {
-  api.route({
-    method: 'POST',
-    path: '/v2/embed',
-    auth: ['key'],
-    isIdempotent: true,
-    body: COHERE_REQUEST,
-    summary: 'Embeddings in Cohere’s format; the model is `provider/model` or an alias',
-    description: 'Embeds texts and returns numbers.',
-    responses: { 200: { description: 'One embedding for each text.', schema: COHERE_RESPONSE } },
-    async handler(context) {
-      const ctx = context as RouteContext<JsonObject & { readonly model: string; readonly texts: readonly string[] }>;
-      const { model, texts, output_dimension: dimensions, embedding_types: _, ...rest } = ctx.state.body;
-      const request = { ...rest, model, input: texts, ...(isCount(dimensions) && { dimensions }) };
-      const called = await api.models.call('embeddings', request, callContext(ctx as RouteContext, request));
-      const { data, usage } = called.response;
-      ctx.set(called.headers);
-      ctx.body = {
-        id: ctx.state.requestId,
-        response_type: 'embeddings_by_type',
-        texts,
-        embeddings: { float: data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => embedding) },
-        meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.prompt_tokens } },
-      };
-    },
-  });
+interface CohereRequest extends EmbeddingRequest {
+  readonly texts: readonly string[];
+  readonly output_dimension?: number | null;
 }
 
-/** Cost of input tokens; embeddings have no output. */
-function costOfTokens(tokens: number, price: Price | undefined): Metered {
-  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
-  const parts: CostPart[] = [];
-  const cost = costOf(usage, price, undefined, undefined, parts);
-  return { units: { prompt_tokens: tokens }, cost, parts };
+function readCohere(body: EmbeddingRequest): EmbeddingRequest {
+  const { texts, output_dimension: dimensions, embedding_types: _, ...rest } = body as CohereRequest;
+  return { ...rest, input: texts, ...(isCount(dimensions) && { dimensions }) };
+}
+
+function writeCohere({ data, usage }: EmbeddingResponse, { state }: RouteContext): JsonObject {
+  return {
+    id: state.requestId,
+    response_type: 'embeddings_by_type',
+    texts: readObject(state.body)['texts'],
+    embeddings: { float: data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => embedding) },
+    meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.prompt_tokens } },
+  };
 }
 
 /** Texts are estimated; token ids of the caller are counted. */

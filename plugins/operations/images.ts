@@ -2,17 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { isEventStream } from '../../contract/event-reader.ts';
 import {
   type Attempt,
-  type CostPart,
-  costOf,
   definePlugin,
   estimateTextTokens,
-  GatewayError,
   isObject,
   type JsonObject,
-  type Metered,
-  type PluginApi,
-  type Price,
-  type RouteContext,
+  type OperationUsage,
+  type ReportedUsage,
   readArray,
   readCount,
   readObject,
@@ -20,13 +15,12 @@ import {
   StreamFailure,
   type UploadedFile,
 } from '../../contract/index.ts';
-import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../formats/kit/index.ts';
-import { missingFile, readEvents, readWhole } from './kit/event-stream.ts';
-import { addModelRoutes, respond } from './kit/model-routes.ts';
+import type { FormFile, ImageRequest, ImageResponse } from '../formats/kit/index.ts';
+import { readEvents, readWhole } from './kit/event-stream.ts';
 
-/** OpenAI's limits: size of one image, and number of images in an edit, including its mask. */
+/** OpenAI's limits: size of one image, and number of images in an edit, without its mask. */
 const MAX_FILE_BYTES = 50 * 1024 * 1024;
-const MAX_FILES = 17;
+const MAX_IMAGES = 16;
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 const word = nullable('string', { maxLength: 64 });
@@ -65,7 +59,7 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
 const OPERATION_REQUEST: Schema = {
   type: 'object',
   required: ['model', 'prompt'],
-  properties: { ...PROPERTIES, images: { type: 'array', minItems: 1, maxItems: MAX_FILES, items: file }, mask: file },
+  properties: { ...PROPERTIES, images: { type: 'array', minItems: 1, maxItems: MAX_IMAGES, items: file }, mask: file },
 };
 
 const NUMBERS: readonly string[] = Object.freeze(['n', 'output_compression', 'partial_images']);
@@ -110,76 +104,53 @@ export default definePlugin({
     api.operation({
       name: 'images',
       request: OPERATION_REQUEST,
-      estimate: (request, { price }) => costOfImages(mostOf(request), price),
+      texts: { response: ['json.data[].revised_prompt'] },
+      maxUsage,
       attempt: make,
       isResponse: (value): value is ImageResponse =>
         isObject(value) && (isObject(value['json']) || typeof value['events'] === 'object'),
+      routes: [
+        {
+          ...RESPONSES,
+          path: 'images/generations',
+          summary: 'Image generation',
+          description: DESCRIPTION,
+          body: REQUEST,
+        },
+        {
+          ...RESPONSES,
+          path: 'images/edits',
+          summary: 'Image editing',
+          description: `Accepts a form with one or more files \`image\` and an optional \`mask\`. ${DESCRIPTION}`,
+          body: FORM,
+          files: {
+            images: { field: 'image', maxBytes: MAX_FILE_BYTES, maxFiles: MAX_IMAGES },
+            mask: { maxBytes: MAX_FILE_BYTES, optional: true },
+          },
+        },
+      ],
     });
-    addModelRoutes(api, {
-      path: 'images/generations',
-      summary: 'Image generation',
-      body: REQUEST,
-      description: DESCRIPTION,
-      response: MADE,
-      ...RESPOND,
-    });
-    addEdits(api);
   },
 });
 
-const RESPOND = Object.freeze({
-  operation: 'images',
-  eventsOf: ({ events }: ImageResponse) => events,
+const RESPONSES = Object.freeze({
+  response: MADE,
+  events: ({ events }: ImageResponse) => events,
   write: ({ json }: ImageResponse) => json,
 });
 
-function addEdits(api: PluginApi): void {
-  const form = { maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_FILES, readsWhole: true };
-  const add = (path: string, by: string): void =>
-    api.route({
-      method: 'POST',
-      path,
-      summary: `Image editing; ${by}`,
-      auth: ['key'],
-      body: FORM,
-      form,
-      description: `Accepts a form with one or more files \`image\` and an optional \`mask\`. ${DESCRIPTION}`,
-      responses: { 200: MADE },
-      async handler(context) {
-        const ctx = context as RouteContext;
-        await respond(api, ctx, RESPOND, readForm(ctx));
-      },
-    });
-  add('/api/core/:provider/images/edits', 'by one provider');
-  add('/v1/images/edits', 'the model is `provider/model` or an alias');
-}
-
-function readForm({ state }: RouteContext): ImageRequest {
-  const { files = [] } = state;
-  const fields = Object.entries(state.body as Readonly<Record<string, string>>).map(([name, value]) => {
-    if (name === 'stream') return [name, value === 'true'];
-    return [name, NUMBERS.includes(name) ? Number(value) : value];
-  });
-  const images = files.filter(({ field }) => /^image(?:\[\d*\])?$/.test(field));
-  const mask = files.find(({ field }) => field === 'mask');
-  if (images.length === 0 || images.some(({ bytes }) => bytes === 0)) throw missingFile('image');
-  const other = files.find((each) => each !== mask && !images.includes(each));
-  if (other)
-    throw new GatewayError('invalid_request', 'The form may contain only the files `image` and `mask`.', {
-      param: other.field.slice(0, 64),
-    });
-  return { ...Object.fromEntries(fields), images, ...(mask && { mask }) } as ImageRequest;
-}
-
 async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
-  const { request, offer, codecCall, price, meter, whileStreaming } = attempt;
+  const { request, offer, codecCall, whileStreaming } = attempt;
   const { images = [], mask } = request;
   const files = await Promise.all([
     ...images.map((each) => formFile(each, images.length > 1 ? 'image[]' : 'image')),
     ...(mask ? [formFile(mask, 'mask')] : []),
   ]);
   const sent = offer.codec.request(request, files, codecCall);
-  const bill = (usage: unknown, made: number): void => meter(meteredOf(usage, made, request, price));
+  const bill = (usage: unknown, made: number): void => {
+    const n = Math.max(made, 1);
+    attempt.bill(readUsage(usage, n), { ...request, n });
+  };
   if (request.stream !== true) {
     const json = offer.codec.response(await attempt.sendForJson(sent), codecCall);
     bill(json['usage'], readArray(json['data']).length);
@@ -237,15 +208,6 @@ async function formFile({ path, name, contentType }: UploadedFile, field: string
 /** Unit of models that are charged by image. */
 const IMAGES = 'images';
 
-interface ImageUsage {
-  readonly images: number;
-  readonly input: number;
-  readonly imageInput: number;
-  readonly output: number;
-  /** Output tokens that are text: models also write some. */
-  readonly written?: number;
-}
-
 /**
  * OpenAI's token counts: about 250 pixels a token in the best quality, a quarter and a fifteenth of that in the
  * others. https://platform.openai.com/docs/guides/image-generation
@@ -257,54 +219,42 @@ const TOKENS_OF_PARTIAL = 100;
 /** Tokens of an input image, in high fidelity. */
 const TOKENS_OF_INPUT = 6500;
 
-function mostOf({ prompt, n, size, quality, partial_images: partial, images = [], mask }: ImageRequest): ImageUsage {
+function maxUsage({
+  prompt,
+  n,
+  size,
+  quality,
+  partial_images: partial,
+  images = [],
+  mask,
+}: ImageRequest): OperationUsage {
   const count = n ?? 1;
   const [width = 0, height = 0] = (size ?? '').split('x').map(Number);
   const pixels = width * height > 0 ? width * height : LARGEST_USUAL;
   const output =
     Math.ceil(pixels / PIXELS_PER_TOKEN / (SHARES[quality ?? ''] ?? 1)) + (partial ?? 0) * TOKENS_OF_PARTIAL;
-  const imageInput = (images.length + (mask ? 1 : 0)) * TOKENS_OF_INPUT;
-  return { images: count, input: estimateTextTokens(prompt) + imageInput, imageInput, output: output * count };
-}
-
-function meteredOf(usage: unknown, made: number, request: ImageRequest, price: Price | undefined): Metered {
-  const reported = readObject(usage);
-  const input = readCount(reported['input_tokens']);
-  const output = readCount(reported['output_tokens']);
-  const isByImage = price?.fees?.[IMAGES] !== undefined;
-  const providerCost = readCost(reported);
-  if (isByImage || !input || !output) {
-    const count = Math.max(made, 1);
-    const guess = costOfImages({ ...mostOf({ ...request, n: count }), images: count }, price);
-    return { ...guess, estimated: !isByImage, providerCost };
-  }
-  const imageInput = Math.min(input, readCount(readObject(reported['input_tokens_details'])['image_tokens']) ?? 0);
-  const written = Math.min(output, readCount(readObject(reported['output_tokens_details'])['text_tokens']) ?? 0);
+  const read = (images.length + (mask ? 1 : 0)) * TOKENS_OF_INPUT;
   return {
-    ...costOfImages({ images: made, input, imageInput, output, written }, price),
-    estimated: false,
-    providerCost,
+    prompt_tokens: estimateTextTokens(prompt) + read,
+    completion_tokens: output * count,
+    prompt_tokens_details: { image_tokens: read },
+    completion_tokens_details: { image_tokens: output * count },
+    units: { [IMAGES]: count },
   };
 }
 
-/** Cost by image if the price has a fee for images, otherwise by token. */
-function costOfImages(
-  { images, input, imageInput, output, written = 0 }: ImageUsage,
-  price: Price | undefined,
-): Metered {
-  const parts: CostPart[] = [];
-  if (price?.fees?.[IMAGES] !== undefined) {
-    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-    const cost = costOf({ ...none, units: { [IMAGES]: images } }, price, undefined, undefined, parts);
-    return { units: { [IMAGES]: images }, cost, parts };
-  }
-  const usage = {
+/** Usage of a vendor's response. Images have input and output, so a count of 0 is invalid. */
+function readUsage(usage: unknown, made: number): ReportedUsage {
+  const reported = readObject(usage);
+  const input = readCount(reported['input_tokens']) || undefined;
+  const output = readCount(reported['output_tokens']) || undefined;
+  const written = readCount(readObject(reported['output_tokens_details'])['text_tokens']) ?? 0;
+  return {
     prompt_tokens: input,
     completion_tokens: output,
-    total_tokens: input + output,
-    prompt_tokens_details: { image_tokens: imageInput },
-    completion_tokens_details: { image_tokens: output - written },
+    prompt_tokens_details: { image_tokens: readObject(reported['input_tokens_details'])['image_tokens'] },
+    completion_tokens_details: { image_tokens: Math.max(0, (output ?? 0) - written) },
+    units: { [IMAGES]: made },
+    cost: reported['cost'],
   };
-  const cost = costOf(usage, price, undefined, undefined, parts);
-  return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
 }

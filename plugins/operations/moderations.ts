@@ -1,16 +1,5 @@
-import {
-  type CostPart,
-  costOf,
-  definePlugin,
-  estimateTextTokens,
-  isObject,
-  type Metered,
-  type Price,
-  readCount,
-  type Schema,
-} from '../../contract/index.ts';
-import { type ModerationRequest, type ModerationResponse, readCost } from '../formats/kit/index.ts';
-import { addModelRoutes } from './kit/model-routes.ts';
+import { definePlugin, estimateTextTokens, isObject, type Schema } from '../../contract/index.ts';
+import type { ModerationRequest, ModerationResponse } from '../formats/kit/index.ts';
 
 /** OpenAI's default. */
 const DEFAULT_MODEL = 'omni-moderation-latest';
@@ -71,34 +60,25 @@ export default definePlugin({
     api.operation({
       name: 'moderations',
       request: REQUEST,
-      estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
-      async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
-        const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        const reported = readCount(response.usage?.['prompt_tokens']) ?? readCount(response.usage?.['total_tokens']);
-        const providerCost = readCost(response.usage);
-        meter({ ...costOfTokens(reported || countTokens(request.input), price), estimated: !reported, providerCost });
-        return response;
-      },
+      texts: { response: [] },
+      maxUsage: ({ input }) => ({ prompt_tokens: countTokens(input) }),
+      readUsage: ({ usage }) => ({
+        prompt_tokens: usage?.['prompt_tokens'] ?? usage?.['total_tokens'],
+        cost: usage?.['cost'],
+      }),
       isResponse: (value): value is ModerationResponse => isObject(value) && Array.isArray(value['results']),
-    });
-    addModelRoutes(api, {
-      operation: 'moderations',
-      path: 'moderations',
-      summary: 'Moderation of texts and images',
-      body: REQUEST,
-      description: 'The model defines the categories.',
-      response: { description: 'One result for each text, or one for all parts together.', schema: RESPONSE },
-      read: (body) => ({ ...body, model: body.model || DEFAULT_MODEL }),
+      routes: [
+        {
+          path: 'moderations',
+          summary: 'Moderation of texts and images',
+          description: 'The model defines the categories.',
+          response: { description: 'One result for each text, or one for all parts together.', schema: RESPONSE },
+          read: (body) => ({ ...body, model: body.model || DEFAULT_MODEL }),
+        },
+      ],
     });
   },
 });
-
-function costOfTokens(tokens: number, price: Price | undefined): Metered {
-  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
-  const parts: CostPart[] = [];
-  const cost = costOf(usage, price, undefined, undefined, parts);
-  return { units: { prompt_tokens: tokens }, cost, parts };
-}
 
 /** Images count as 0 tokens: vendors neither bill them nor report their tokens. */
 function countTokens(input: ModerationRequest['input']): number {

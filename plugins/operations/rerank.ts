@@ -1,15 +1,5 @@
-import {
-  type CostPart,
-  costOf,
-  definePlugin,
-  estimateTextTokens,
-  isObject,
-  type Metered,
-  type Price,
-  type Schema,
-} from '../../contract/index.ts';
-import { type RerankRequest, type RerankResponse, readCost } from '../formats/kit/index.ts';
-import { addModelRoutes } from './kit/model-routes.ts';
+import { definePlugin, estimateTextTokens, isObject, type OperationUsage, type Schema } from '../../contract/index.ts';
+import type { RerankRequest, RerankResponse } from '../formats/kit/index.ts';
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:RerankRequest',
@@ -65,29 +55,25 @@ export default definePlugin({
     api.operation({
       name: 'rerank',
       request: REQUEST,
-      estimate: (request, { price }) => costOfRerank(estimateUsage(request), price),
-      async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
-        const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        const reported = { tokens: response.usage?.total_tokens, searches: response.meta?.billed_units.search_units };
-        const isBySearch = price?.fees?.[SEARCHES] !== undefined;
-        const estimated = isBySearch ? reported.searches === undefined : !reported.tokens;
-        const guessed = estimateUsage(request);
-        const used = { tokens: reported.tokens || guessed.tokens, searches: reported.searches ?? guessed.searches };
-        meter({ ...costOfRerank(used, price), estimated, providerCost: readCost(response.usage) });
-        return response;
-      },
+      texts: { response: ['results[].document'] },
+      maxUsage,
+      readUsage: ({ usage, meta }) => ({
+        prompt_tokens: usage?.total_tokens,
+        units: { [SEARCHES]: meta?.billed_units.search_units },
+        cost: usage?.cost,
+      }),
       isResponse: (value): value is RerankResponse => isObject(value) && Array.isArray(value['results']),
-    });
-    addModelRoutes(api, {
-      operation: 'rerank',
-      path: 'rerank',
-      also: ['/v2/rerank'],
-      body: REQUEST,
-      summary: 'Rank documents by their relevance to a query',
-      response: { description: 'Documents, most relevant first.', schema: RESPONSE },
-      // Cohere's own response always has it, and clients of its v2 require it.
-      write: (response, { path }) =>
-        path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response,
+      routes: [
+        {
+          path: 'rerank',
+          otherPaths: ['/v2/rerank'],
+          summary: 'Rank documents by their relevance to a query',
+          response: { description: 'Documents, most relevant first.', schema: RESPONSE },
+          // Cohere's own response always has it, and clients of its v2 require it.
+          write: (response, { path }) =>
+            path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response,
+        },
+      ],
     });
   },
 });
@@ -97,13 +83,8 @@ const SEARCHES = 'search_units';
 const DOCUMENTS_OF_SEARCH = 100;
 const TOKENS_OF_DOCUMENT = 500;
 
-interface RerankUsage {
-  readonly tokens: number;
-  readonly searches: number;
-}
-
 /** The query is read with each document; a long document counts as several. */
-function estimateUsage({ query, documents }: RerankRequest): RerankUsage {
+function maxUsage({ query, documents }: RerankRequest): OperationUsage {
   const inQuery = estimateTextTokens(query);
   let tokens = 0;
   let pieces = 0;
@@ -113,20 +94,5 @@ function estimateUsage({ query, documents }: RerankRequest): RerankUsage {
     tokens += read;
     pieces += Math.max(1, Math.ceil(read / TOKENS_OF_DOCUMENT));
   }
-  return { tokens, searches: Math.ceil(pieces / DOCUMENTS_OF_SEARCH) };
-}
-
-/** Cost by search if the price has a fee for searches, otherwise by token. */
-function costOfRerank({ tokens, searches }: RerankUsage, price: Price | undefined): Metered {
-  const isBySearch = price?.fees?.[SEARCHES] !== undefined;
-  const read = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
-  const parts: CostPart[] = [];
-  const cost = costOf(
-    { ...read, ...(isBySearch && { units: { [SEARCHES]: searches } }) },
-    price,
-    undefined,
-    undefined,
-    parts,
-  );
-  return { units: { prompt_tokens: tokens, ...(isBySearch && { [SEARCHES]: searches }) }, cost, parts };
+  return { prompt_tokens: tokens, units: { [SEARCHES]: Math.ceil(pieces / DOCUMENTS_OF_SEARCH) } };
 }

@@ -2,15 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { isEventStream } from '../../contract/event-reader.ts';
 import {
   type Attempt,
-  type CostPart,
-  costOf,
   definePlugin,
   isObject,
   type JsonObject,
-  type Metered,
-  type PluginApi,
-  type Price,
-  type RouteContext,
+  type OperationRoute,
+  type OperationUsage,
+  type ReportedUsage,
   readArray,
   readCount,
   readObject,
@@ -19,9 +16,8 @@ import {
   StreamFailure,
   type UploadedFile,
 } from '../../contract/index.ts';
-import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../formats/kit/index.ts';
-import { missingFile, readEvents, readWhole } from './kit/event-stream.ts';
-import { respond } from './kit/model-routes.ts';
+import { invalid, type TranscriptionRequest, type TranscriptionResponse } from '../formats/kit/index.ts';
+import { readEvents, readWhole } from './kit/event-stream.ts';
 
 /** OpenAI's limit, also used by other vendors. */
 const MAX_FILE_BYTES = 25 * 1024 * 1024;
@@ -86,68 +82,38 @@ export default definePlugin({
     api.operation({
       name: 'transcription',
       request: REQUEST,
-      estimate: ({ file }, { price }) => costOfSound({ seconds: longest(file) }, price),
+      texts: { response: ['text', 'json'] },
+      maxUsage: ({ file }) => maxUsage(longest(file)),
       attempt: transcribe,
       isResponse: (value): value is TranscriptionResponse =>
         isObject(value) &&
         (typeof value['text'] === 'string' || isObject(value['json']) || isIterable(value['events'])),
+      routes: [routeOf('transcriptions', 'transcribe'), routeOf('translations', 'translate')],
     });
-    addRoutes(api);
   },
 });
 
-const RESPOND = Object.freeze({
-  operation: 'transcription',
-  eventsOf: ({ events }: TranscriptionResponse) => events,
-  write: ({ text, json }: TranscriptionResponse) => text ?? json,
-});
-
-function addRoutes(api: PluginApi): void {
-  const add = (path: string, task: TranscriptionRequest['task'], by: string): void =>
-    api.route({
-      method: 'POST',
-      path,
-      auth: ['key'],
-      body: FORM,
-      form: { maxFileBytes: MAX_FILE_BYTES, readsWhole: true },
-      summary: `${task === 'translate' ? 'Speech as English text' : 'Speech as text'}; ${by}`,
-      description:
-        'Accepts a form with `file` (at most 25 MB). Returns text for `text`, `srt` and `vtt`, JSON for other formats, and events with `stream`.',
-      responses: { 200: { description: 'The text.', schema: RESPONSE } },
-      async handler(context) {
-        const ctx = context as RouteContext;
-        const request = readForm(ctx, task);
-        await respond(api, ctx, RESPOND, request);
-        if (typeof ctx.body === 'string') ctx.type = 'text/plain; charset=utf-8';
-      },
-    });
-  for (const [path, task] of [
-    ['audio/transcriptions', 'transcribe'],
-    ['audio/translations', 'translate'],
-  ] as const) {
-    add(`/api/core/:provider/${path}`, task, 'by one provider');
-    add(`/v1/${path}`, task, 'the model is `provider/model` or an alias');
-  }
+function routeOf(path: string, task: TranscriptionRequest['task']): OperationRoute<'transcription'> {
+  return {
+    path: `audio/${path}`,
+    summary: task === 'translate' ? 'Speech as English text' : 'Speech as text',
+    description:
+      'Accepts a form with `file` (at most 25 MB). Returns text for `text`, `srt` and `vtt`, JSON for other formats, and events with `stream`.',
+    body: FORM,
+    files: { file: { maxBytes: MAX_FILE_BYTES } },
+    response: { description: 'The text.', schema: RESPONSE },
+    read: (form) => readForm(form, task),
+    // Hooks that check a transcription receive it whole.
+    events: ({ events, json }) => events ?? (json && eventsOf(json)),
+    write: ({ text, json }) => text ?? json,
+  };
 }
 
-function readForm({ state }: RouteContext, task: TranscriptionRequest['task']): TranscriptionRequest {
-  const form = state.body as Readonly<Record<string, string | readonly string[]>>;
-  const file = state.files?.find(({ field }) => field === 'file');
-  if (!file || file.bytes === 0) throw missingFile('file');
-  const list = (name: string): readonly string[] => [form[`${name}[]`] ?? form[name] ?? []].flat();
-  const granularities = list('timestamp_granularities');
+function readForm(form: TranscriptionRequest, task: TranscriptionRequest['task']): TranscriptionRequest {
+  const { timestamp_granularities: granularities = [], include = [] } = form;
   if (granularities.some((each) => each !== 'word' && each !== 'segment'))
     throw invalid('timestamp_granularities', 'must be `word`, `segment` or both');
-  const { temperature, stream, 'timestamp_granularities[]': _, 'include[]': __, ...rest } = form;
-  return {
-    ...(rest as { readonly model: string }),
-    task,
-    file,
-    timestamp_granularities: granularities,
-    include: list('include'),
-    ...(temperature !== undefined && { temperature: Number(temperature) }),
-    ...(stream !== undefined && { stream: stream === 'true' }),
-  };
+  return { ...form, task, timestamp_granularities: granularities, include };
 }
 
 function isIterable(value: unknown): boolean {
@@ -155,14 +121,16 @@ function isIterable(value: unknown): boolean {
 }
 
 async function transcribe(attempt: Attempt<'transcription'>): Promise<TranscriptionResponse> {
-  const { request, offer, codecCall, price, meter, whileStreaming } = attempt;
+  const { request, offer, codecCall, isChecked, whileStreaming } = attempt;
   const { file, response_format: format = 'json', stream } = request;
-  const sent = offer.codec.request(request, await readFile(file.path), codecCall);
-  const bill = (body: JsonObject): void => meter(meteredOf(body, file, price));
-  if (stream !== true) {
+  const isWhole = stream !== true || isChecked;
+  const performed = isWhole && stream === true ? { ...request, stream: false } : request;
+  const sent = offer.codec.request(performed, await readFile(file.path), codecCall);
+  const bill = (body: JsonObject): void => attempt.bill(readUsage(body));
+  if (isWhole) {
     const body = offer.codec.response(await attempt.sendForJson(sent));
     bill(body);
-    return inFormat(body, format, request);
+    return stream === true ? { json: body } : inFormat(body, format, request);
   }
   const response = await attempt.send(sent);
   // Models without streaming, such as whisper, return the complete transcription.
@@ -260,44 +228,30 @@ function longest({ bytes, contentType, name }: Pick<UploadedFile, 'bytes' | 'con
   return Math.ceil(bytes / (isWav ? WAV_BYTES_PER_SECOND : BYTES_PER_SECOND));
 }
 
-interface SoundUsage {
-  readonly seconds: number;
-  readonly tokens?: { readonly input: number; readonly output: number; readonly audio: number };
+/** Most that so many seconds of speech may use. */
+function maxUsage(seconds: number): OperationUsage {
+  const read = seconds * TOKENS_PER_SECOND;
+  return {
+    prompt_tokens: read,
+    completion_tokens: seconds * WORD_TOKENS_PER_SECOND,
+    prompt_tokens_details: { audio_tokens: read },
+    units: { [SECONDS]: seconds },
+  };
 }
 
-function meteredOf({ usage, duration }: JsonObject, file: UploadedFile, price: Price | undefined): Metered {
+function readUsage({ usage, duration }: JsonObject): ReportedUsage {
   const reported = readObject(usage);
   const input = readCount(reported['input_tokens']) ?? readCount(reported['prompt_tokens']);
   const output = readCount(reported['output_tokens']) ?? readCount(reported['completion_tokens']) ?? 0;
   const details = readObject(reported['input_token_details'] ?? reported['prompt_tokens_details']);
-  const length = [reported['seconds'], reported['prompt_audio_seconds'], duration]
+  const seconds = [reported['seconds'], reported['prompt_audio_seconds'], duration]
     .map(Number)
-    .find((each) => each > 0 && each < 1e6);
-  const tokens = input
-    ? { input, output, audio: Math.min(input, readCount(details['audio_tokens']) ?? input) }
-    : undefined;
-  const seconds = length === undefined ? longest(file) : Math.ceil(length);
-  const isByTime = price?.fees?.[SECONDS] !== undefined;
-  const estimated = isByTime ? length === undefined : tokens === undefined;
-  return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated, providerCost: readCost(reported) };
-}
-
-/** Cost by second if the price has a fee for seconds, otherwise by token. */
-function costOfSound({ seconds, tokens }: SoundUsage, price: Price | undefined): Metered {
-  const parts: CostPart[] = [];
-  if (price?.fees?.[SECONDS] !== undefined) {
-    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-    const cost = costOf({ ...none, units: { [SECONDS]: seconds } }, price, undefined, undefined, parts);
-    return { units: { [SECONDS]: seconds }, cost, parts };
-  }
-  const guess = { input: seconds * TOKENS_PER_SECOND, output: seconds * WORD_TOKENS_PER_SECOND };
-  const { input, output, audio } = tokens ?? { ...guess, audio: guess.input };
-  const usage = {
-    prompt_tokens: input,
+    .find((each) => each > 0);
+  return {
+    prompt_tokens: input || undefined,
     completion_tokens: output,
-    total_tokens: input + output,
-    prompt_tokens_details: { audio_tokens: audio },
+    prompt_tokens_details: { audio_tokens: details['audio_tokens'] ?? input },
+    units: { [SECONDS]: seconds === undefined ? undefined : Math.ceil(seconds) },
+    cost: reported['cost'],
   };
-  const cost = costOf(usage, price, undefined, undefined, parts);
-  return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
 }

@@ -124,7 +124,7 @@ export default definePlugin({
         {
           turnOrder: readTurnOrder((config as ProviderConfig).turnOrder),
           systemApart: true,
-          innerFields: ANTHROPIC_INNER,
+          ...ANTHROPIC_INNER,
         },
       ),
       ...(native && { native }),

@@ -77,14 +77,18 @@ const CONVERSE_CODEC: ChatCodec = Object.freeze({
 
 /** Claude uses Anthropic's format, all other models Converse. Bedrock has no passthrough for client formats. */
 function wiresOf({ turnOrder }: BedrockConfig): Pick<Provider, 'chat' | 'effects' | 'fields'> {
-  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true, innerFields: [] };
+  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
   const converse: ProviderWire = {
-    codec: lenientChat(CONVERSE_CODEC, leniency),
+    codec: lenientChat(CONVERSE_CODEC, {
+      ...leniency,
+      lacksFields: ANTHROPIC_INNER.lacksFields ?? [],
+      innerFields: [],
+    }),
     fields: CONVERSE_FIELDS,
     effects: MODEL_EFFECTS,
   };
   const claude: ProviderWire = {
-    codec: lenientChat(CLAUDE_CODEC, { ...leniency, innerFields: ANTHROPIC_INNER }),
+    codec: lenientChat(CLAUDE_CODEC, { ...leniency, ...ANTHROPIC_INNER }),
     fields: ANTHROPIC_FIELDS,
     effects: { ...MODEL_EFFECTS, ...ANTHROPIC_EFFECTS },
   };

@@ -17,12 +17,7 @@ import {
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
 import { geminiStream } from '../formats/google/read-stream.ts';
-import {
-  GEMINI_EFFECTS,
-  GEMINI_FIELDS,
-  GEMINI_FIELDS_WITH_CACHE,
-  GEMINI_TOOL_NAMES,
-} from '../formats/google/tables.ts';
+import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE, GEMINI_LENIENCY } from '../formats/google/tables.ts';
 import { geminiRequest, modelPath, nativeRow } from '../formats/google/write-request.ts';
 import {
   applyFieldRules,
@@ -121,7 +116,7 @@ export default definePlugin({
           response: geminiResponse,
           stream: geminiStream,
         },
-        { toolNames: GEMINI_TOOL_NAMES, turnOrder: readTurnOrder(own.turnOrder), systemApart: true, innerFields: [] },
+        { ...GEMINI_LENIENCY, turnOrder: readTurnOrder(own.turnOrder), systemApart: true },
       ),
       fields,
       effects: mayStore ? { ...GEMINI_EFFECTS, store: [] } : GEMINI_EFFECTS,

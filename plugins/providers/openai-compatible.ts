@@ -239,6 +239,7 @@ function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<
 function createChatCodec(differences: Differences): ChatCodec {
   const { errors, usageCost, unlimited, fields, turnOrder, continues, unknown, extras = [] } = differences;
   const rulesFor = compileRules(differences);
+  const options = Object.keys(differences.streamOptions ?? {}).map((name) => `stream_options.${name}`);
   const responses = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost, true);
   // A response uses the wire of its request: both follow from the same request.
   const isOnResponses = ({ model, request = { model, messages: [] } }: CodecCall): boolean =>
@@ -254,7 +255,7 @@ function createChatCodec(differences: Differences): ChatCodec {
   return lenientChat(differences.thinkTags ? withThinkTags(read) : read, {
     ...(unlimited !== undefined && { unlimited }),
     ownFunctions: fields?.['functions'] !== undefined,
-    ...(unknown !== 'passed' && { innerFields: extras }),
+    ...(unknown !== 'passed' && { innerFields: [...extras, ...options] }),
     ...(turnOrder && { turnOrder }),
     ...(continues && { continues: (model) => continues(model) !== undefined }),
   });

@@ -17,7 +17,7 @@ import { anthropicRequest, type BetaRules, nativeMessages } from '../formats/ant
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
 import { geminiStream } from '../formats/google/read-stream.ts';
-import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_TOOL_NAMES } from '../formats/google/tables.ts';
+import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_LENIENCY } from '../formats/google/tables.ts';
 import { geminiRequest, nativeRow } from '../formats/google/write-request.ts';
 import {
   GOOGLE_OPTION,
@@ -150,11 +150,11 @@ const CLAUDE: Omit<ProviderWire, 'codec'> = Object.freeze({
 
 /** Gemini and Claude, each in its own format. */
 function wiresOf({ turnOrder }: VertexConfig): ReturnType<typeof chooseWire> {
-  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true, innerFields: [] };
+  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
   return chooseWire(
-    { ...GEMINI, codec: lenientChat(GEMINI_CODEC, { ...leniency, toolNames: GEMINI_TOOL_NAMES }) },
+    { ...GEMINI, codec: lenientChat(GEMINI_CODEC, { ...leniency, ...GEMINI_LENIENCY }) },
     {
-      wire: { ...CLAUDE, codec: lenientChat(CLAUDE_CODEC, { ...leniency, innerFields: ANTHROPIC_INNER }) },
+      wire: { ...CLAUDE, codec: lenientChat(CLAUDE_CODEC, { ...leniency, ...ANTHROPIC_INNER }) },
       when: 'Claude',
       example: { model: 'claude-sonnet-4-5@20250929' },
       has: (model) => model.startsWith('claude-'),

@@ -25,6 +25,7 @@ export default openaiCompatible({
       'include_reasoning',
     ],
     'messages.content.uuid',
+    'stream_options.continuous_usage_stats',
     ...['length_penalty', 'min_p', 'min_tokens', 'mm_processor_kwargs', 'repetition_penalty', 'skip_special_tokens'],
     ...['stop_token_ids', 'structured_outputs', 'thinking_token_budget', 'top_k', 'truncate_prompt_tokens'],
   ],

@@ -236,3 +236,126 @@ describe('G20: a field that the gateway adds and its vendor rejects', () => {
       expect(fields('model')).to.deep.equal(['a', 'a']);
     });
 });
+
+/** Thoughts that the gateway requests for a caller who sent an effort. */
+describe('G20: a request for thoughts that the gateway adds and its vendor rejects', () => {
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    upstream = await startScriptedUpstream();
+  });
+  beforeEach(async () => {
+    const own = { baseUrl: upstream.url, apiKey: 'k' };
+    gateway = await startGateway({
+      providers: { gemini: own, anthropic: own },
+    });
+  });
+  afterEach(() => gateway.stop());
+  after(() => upstream.close());
+
+  const EFFORT = { messages: MESSAGES, reasoning_effort: 'high' };
+
+  /** Model, errors of its vendor, a response, and the thinking of the first and the second request. */
+  const VENDORS: Readonly<
+    Record<
+      string,
+      { model: string; errors: readonly Body[]; said: Body; read: (body: Body) => unknown; first: Body; then: Body }
+    >
+  > = {
+    gemini: {
+      model: 'gemini/gemini-3-pro',
+      errors: [
+        {
+          error: {
+            ...{ code: 400, status: 'INVALID_ARGUMENT' },
+            message:
+              'Invalid JSON payload received. Unknown name "includeThoughts" at \'generation_config.thinking_config\': Cannot find field.',
+          },
+        },
+        {
+          error: {
+            ...{ code: 400, status: 'INVALID_ARGUMENT' },
+            message:
+              'Unable to submit request because thinking_config.include_thoughts is not supported by this model.',
+          },
+        },
+      ],
+      said: {
+        candidates: [{ content: { role: 'model', parts: [{ text: 'Hello' }] }, finishReason: 'STOP', index: 0 }],
+        usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+      },
+      read: ({ generationConfig }) => (generationConfig as Body)['thinkingConfig'],
+      first: { thinkingLevel: 'high', includeThoughts: true },
+      then: { thinkingLevel: 'high' },
+    },
+    anthropic: {
+      model: 'anthropic/claude-opus-4-6',
+      errors: [
+        'thinking.adaptive.display: Extra inputs are not permitted',
+        'thinking.display: Extra inputs are not permitted',
+      ].map((message) => ({ type: 'error', error: { type: 'invalid_request_error', message } })),
+      said: {
+        ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-4-6', stop_reason: 'end_turn' },
+        content: [{ type: 'text', text: 'Hello' }],
+        usage: { input_tokens: 3, output_tokens: 2 },
+      },
+      read: ({ thinking }) => thinking,
+      first: { type: 'adaptive', display: 'summarized' },
+      then: { type: 'adaptive' },
+    },
+  };
+
+  for (const [vendor, { model, errors, said, read, first, then }] of Object.entries(VENDORS)) {
+    for (const [index, error] of errors.entries())
+      it(`is omitted in a second attempt at ${vendor}, and in later calls from the start (error ${index + 1})`, async () => {
+        const from = upstream.requests.length;
+        upstream.script(respondWith(400, error), respondWith(200, said));
+        for (const attempts of ['2', '1']) {
+          const response = await gateway.post('/v1/chat/completions', { ...EFFORT, model });
+          expect(response.status, await response.text()).to.equal(200);
+          expect(response.headers.get('x-tollgate-attempts')).to.equal(attempts);
+        }
+        const sent = upstream.requests.slice(from).map((request) => read(request.json() as Body));
+        expect(sent).to.deep.equal([first, then, then]);
+        expect(gateway.logs.filter(({ msg }) => String(msg).includes('fields that the gateway adds'))).to.have.length(
+          1,
+        );
+      });
+
+    it(`is omitted if the rejection is the first event of a stream of ${vendor} with status 200`, async () => {
+      const from = upstream.requests.length;
+      const event = { ...errors[0] };
+      const named = vendor === 'anthropic' ? `event: error\ndata: ${JSON.stringify(event)}\n\n` : undefined;
+      const broken = named ? respondWith(200, named, { 'content-type': 'text/event-stream' }) : sse(event);
+      upstream.script(broken, respondWith(200, said));
+      const response = await gateway.post('/v1/chat/completions', { ...EFFORT, model, stream: true });
+      expect(await response.text()).to.contain('Hello');
+      expect(upstream.requests.slice(from).map((request) => read(request.json() as Body))).to.deep.equal([first, then]);
+    });
+
+    it(`is not omitted if a caller of ${vendor} sent it`, async () => {
+      const from = upstream.requests.length;
+      upstream.script(respondWith(400, errors[0]), respondWith(200, said));
+      const [path, body] =
+        vendor === 'anthropic'
+          ? ['/v1/chat/completions', { ...EFFORT, model, thinking: first }]
+          : ['/v1/chat/completions', { messages: MESSAGES, model, thinking_config: first }];
+      expect((await gateway.post(path, body)).status).to.equal(400);
+      expect(upstream.requests).to.have.length(from + 1);
+    });
+  }
+
+  it('is sent to others of the same provider', async () => {
+    const { errors = [], said = {} } = VENDORS['anthropic'] ?? {};
+    const from = upstream.requests.length;
+    upstream.script(respondWith(400, errors[0]), respondWith(200, said));
+    for (const model of ['anthropic/claude-opus-4-6', 'anthropic/claude-sonnet-4-6'])
+      await (await gateway.post('/v1/chat/completions', { ...EFFORT, model })).text();
+    expect(upstream.requests.slice(from).map((request) => (request.json() as Body)['thinking'])).to.deep.equal([
+      { type: 'adaptive', display: 'summarized' },
+      { type: 'adaptive' },
+      { type: 'adaptive', display: 'summarized' },
+    ]);
+  });
+});

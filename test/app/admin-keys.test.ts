@@ -24,7 +24,9 @@ describe('keys on the admin API', () => {
     const changed = await call('PATCH', `/keys/${prefix}`, { rpm: 5, models: null, plan: 'pro' });
     expect(changed.headers.get('etag')).to.equal('"1"');
     expect(changed.body).to.deep.include({ name: 'laptop', rpm: 5, models: null, plan: 'pro', budget_usd: '5.00' });
-    expect((await call('GET', `/keys/${id}`)).body).to.deep.equal(changed.body);
+    const { callable_models: models, ...again } = (await call('GET', `/keys/${id}`)).body;
+    expect(again).to.deep.equal(changed.body);
+    expect(models.callable).to.include('echo/echo');
 
     const ofAnn = await call('GET', '/keys?user=ann&limit=1');
     expect(ofAnn.body).to.deep.include({ object: 'list', has_more: false });

@@ -11,12 +11,36 @@ const FUNCTION = { name: 'pay', description: 'Pays', parameters: { type: 'object
 const SCHEMA = { name: 'a', schema: { type: 'object', properties: {} } };
 const PICTURE = { url: 'data:image/png;base64,iVBORw0KGgo=' };
 
+/** Conversation with a call of a tool. */
+const historyWith = (call: object): object => ({
+  messages: [
+    ...HELLO,
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c', content: 'done' },
+  ],
+  tools: [{ type: 'function', function: FUNCTION }],
+});
+
 /** Requests with an unknown name, by its path in `x-tollgate-dropped`. */
 const REQUESTS: Readonly<Record<string, object>> = {
   'messages.content.wish': { messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', wish: 'canary' }] }] },
   'messages.content.image_url.wish': {
     messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { ...PICTURE, wish: 'canary' } }] }],
   },
+  'messages.wish': { messages: [{ role: 'user', content: 'Hi', wish: 'canary' }] },
+  'messages.tool_calls.wish': historyWith({
+    ...{ id: 'c', type: 'function', wish: 'canary' },
+    function: { name: 'pay', arguments: '{}' },
+  }),
+  'messages.tool_calls.function.wish': historyWith({
+    ...{ id: 'c', type: 'function' },
+    function: { name: 'pay', arguments: '{}', wish: 'canary' },
+  }),
+  'tool_choice.wish': {
+    ...{ messages: HELLO, tools: [{ type: 'function', function: FUNCTION }] },
+    tool_choice: { type: 'function', function: { name: 'pay' }, wish: 'canary' },
+  },
+  'stream_options.wish': { messages: HELLO, stream: true, stream_options: { wish: 'canary' } },
   'tools.wish': { messages: HELLO, tools: [{ type: 'function', wish: 'canary', function: FUNCTION }] },
   'tools.function.wish': { messages: HELLO, tools: [{ type: 'function', function: { ...FUNCTION, wish: 'canary' } }] },
   'response_format.json_schema.wish': {
@@ -48,7 +72,7 @@ describe('names below the top level of a chat request', () => {
           try {
             const { body, dropped = [] } = chat.request(input, {
               model,
-              stream: false,
+              stream: input.stream === true,
               created: 1,
               id: 'i',
               request: input,
@@ -88,6 +112,72 @@ describe('names below the top level of a chat request', () => {
     });
     after(() => Promise.all([gateway?.stop(), vendor?.close()]));
 
+    /** Requests of other client formats with unknown names, by their paths in `x-tollgate-dropped`. */
+    const WAYS: Readonly<Record<string, readonly [path: string, body: object, dropped: readonly string[]]>> = {
+      messages: [
+        '/v1/messages',
+        {
+          ...{ model: 'mistral/m', max_tokens: 10 },
+          messages: [{ role: 'user', wish: 'canary', content: [{ type: 'text', text: 'Hi', hope: 'canary' }] }],
+          tools: [{ name: 'pay', input_schema: FUNCTION.parameters, plea: 'canary' }],
+        },
+        ['messages.wish', 'messages.content.hope', 'tools.plea'],
+      ],
+      responses: [
+        '/v1/responses',
+        {
+          ...{ model: 'mistral/m', store: false },
+          input: [
+            {
+              ...{ type: 'message', role: 'user', wish: 'canary' },
+              content: [{ type: 'input_text', text: 'Hi', hope: 'canary' }],
+            },
+          ],
+          tools: [{ type: 'function', ...FUNCTION, plea: 'canary' }],
+        },
+        ['input.wish', 'input.content.hope', 'tools.plea'],
+      ],
+      gemini: [
+        '/v1beta/models/mistral/m:generateContent',
+        {
+          contents: [{ role: 'user', wish: 'canary', parts: [{ text: 'Hi', hope: 'canary' }] }],
+          tools: [{ functionDeclarations: [{ ...FUNCTION, plea: 'canary' }] }],
+        },
+        ['contents.wish', 'contents.parts.hope', 'tools.functionDeclarations.plea'],
+      ],
+      interactions: [
+        '/v1beta/interactions',
+        {
+          ...{ model: 'mistral/m', store: false },
+          input: [{ type: 'user_input', wish: 'canary', content: [{ type: 'text', text: 'Hi', hope: 'canary' }] }],
+          tools: [{ type: 'function', ...FUNCTION, plea: 'canary' }],
+        },
+        ['input.wish', 'input.content.hope', 'tools.plea'],
+      ],
+      ollama: [
+        '/api/chat',
+        {
+          ...{ model: 'mistral/m', stream: false },
+          messages: [{ role: 'user', content: 'Hi', wish: 'canary' }],
+          tools: [{ type: 'function', function: { ...FUNCTION, plea: 'canary' } }],
+        },
+        ['messages.wish', 'tools.function.plea'],
+      ],
+    };
+
+    for (const [way, [path, body, expected]] of Object.entries(WAYS))
+      it(`are named in x-tollgate-dropped for callers of ${way} (G3)`, async () => {
+        vendor.script(respondWith(200, wholeBody('mistral', { pieces: [{ text: 'Hello' }] })));
+        const response = await fetch(gateway.url + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+        expect(response.status, await response.text()).to.equal(200);
+        expect(response.headers.get('x-tollgate-dropped')?.split(', ') ?? []).to.include.members([...expected]);
+        expect(vendor.requests.at(-1)?.body.toString()).not.to.include('canary');
+      });
+
     it('are named in x-tollgate-dropped (G3)', async () => {
       const body = {
         messages: [{ role: 'user', note: 'canary', content: [{ type: 'text', text: 'Hi', cid: 'canary' }] }],
@@ -107,7 +197,7 @@ describe('names below the top level of a chat request', () => {
       }
       expect(reported).to.deep.equal({
         mistral: 'messages.note, messages.content.cid, tools.eager_input_streaming',
-        anthropic: 'messages.content.cid',
+        anthropic: 'messages.note, messages.content.cid',
       });
     });
   });

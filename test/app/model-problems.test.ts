@@ -122,3 +122,63 @@ describe('G41: the operators’ catalog shows the problems of a model', () => {
     expect([...rows.values()].filter(({ problem }) => problem !== null)).to.deep.equal([]);
   });
 });
+
+describe('G41: one function answers which models a caller can call', () => {
+  const MODELS = { models: ['mine', 'priced'], prices: { priced: { input: 1, output: 1 } } };
+  const config = {
+    ...local(MODELS),
+    billing: 'track',
+    models: { best: ['local/priced', 'local/mine'], safe: ['local/priced', 'echo/echo'] },
+    plans: { small: { models: ['echo/*'] } },
+  };
+  interface Shown {
+    readonly callable_models: {
+      readonly callable: readonly string[];
+      readonly stopped: readonly { readonly id: string; readonly problem: string }[];
+    };
+  }
+
+  it('as keys show, accounts show and calls agree: price under a budget, lists of the key, its plan', async () => {
+    const gateway = await startGateway(config);
+    try {
+      const make = async (...options: readonly string[]) => {
+        const { api_key: key, api_key_info: info } = await gateway.command<{
+          api_key: string;
+          api_key_info: { id: string };
+        }>('keys', 'create', '--user', 'ann', ...options);
+        const { callable_models: shown } = await gateway.command<Shown>('keys', 'show', info.id);
+        for (const id of ['best', 'safe', 'echo/echo', 'local/mine', 'local/priced']) {
+          const response = await gateway.post(
+            '/v1/chat/completions',
+            { model: id, messages: [{ role: 'user', content: 'Hi' }] },
+            { authorization: `Bearer ${key}` },
+          );
+          await response.text();
+          // The server of `local` does not exist, so that an admitted call ends there.
+          expect(response.status !== 403, `${id} ${response.status}`).to.equal(shown.callable.includes(id));
+        }
+        return new Map(shown.stopped.map(({ id, problem }) => [id, problem]));
+      };
+      const limited = await make('--budget', '1');
+      expect([...limited.keys()]).to.deep.equal(['best', 'local/mine']);
+      expect(limited.get('best')).to.match(
+        /^"local\/mine" has no known price, and a balance or budget limits its calls/,
+      );
+      expect([...(await make()).keys()]).to.deep.equal([]);
+      const listed = await make('--models', 'local/priced,safe');
+      expect(listed.get('best')).to.include('This key may not use "local/mine"');
+      const planned = await make('--plan', 'small');
+      expect(planned.get('safe')).to.include('The plan "small" does not include "local/priced"');
+      const account = await gateway.command<Shown>('accounts', 'show', 'ann');
+      expect(account.callable_models.callable).to.include.members(['best', 'local/mine']);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  it('in the catalog too: a target without a price stops its alias under a limit of all calls', async () => {
+    const { rows, statuses } = await look({ ...config, budgets: [BUDGET] }, ['best']);
+    expect(statuses).to.deep.equal([403]);
+    expect(rows.get('best')).to.include({ is_callable: false });
+  });
+});

@@ -59,6 +59,25 @@ describe('notices', () => {
     expect(closed?.['text']).to.include('Target a/m is healthy again');
   });
 
+  it('report a key that is used from a new network, and forget the networks of an erased user (G46)', async () => {
+    gateway = await startGateway({ server: { port: 0, trustProxy: true }, policies: notices(ours()) });
+    const chat = async (from: string): Promise<void> => {
+      const body = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] };
+      const response = await gateway?.post('/v1/chat/completions', body, { 'x-forwarded-for': from });
+      expect(response?.status).to.equal(200);
+      await response?.text();
+    };
+    for (const from of ['203.0.113.7', '203.0.113.9', '198.51.100.1', '203.0.113.7', '2001:db8:1:2::1', '198.51.100.2'])
+      await chat(from);
+    const sent = await receiver.verified('key.new_network', SECRET, 2);
+    expect(sent.map(({ network }) => network).sort()).to.deep.equal(['198.51.100.0/24', '2001:db8:1::/48']);
+    expect(sent[0]).to.include({ user: 'local', key: `tg_${gateway.key.slice(3, 15)}` });
+    const { erased } = await gateway.command<{ erased: Record<string, number> }>('users', 'erase', 'local', '--yes');
+    expect(erased['networks_of_keys']).to.equal(3);
+    const again = await gateway.command<{ erased: Record<string, number> }>('users', 'erase', 'local');
+    expect(again.erased['networks_of_keys']).to.equal(0);
+  });
+
   it('are combined for targets of one provider that fail together', async () => {
     const { vendors, send } = await startRig(notices(ours()));
     for (const model of ['a/one', 'a/two', 'a/three']) expect((await send(model)).status).to.equal(200);

@@ -56,6 +56,24 @@ const REQUESTS: readonly (readonly [title: string, ability: string | undefined, 
       ] as const,
   ),
   [
+    'googleMaps of Gemini',
+    ...(['search', GEMINI, '/v1beta/models/gemini/gemini-2.5-flash:generateContent'] as const),
+    { contents, tools: [{ googleMaps: {} }] },
+  ],
+  [
+    'image_generation of the Responses API',
+    ...(['images', RESPONSES, '/v1/responses'] as const),
+    { model: 'openai/gpt-5.5', tools: [{ type: 'image_generation' }] },
+  ],
+  [
+    'advisor_20260301 of Claude',
+    ...(['models', MESSAGES, '/v1/messages'] as const),
+    {
+      model: 'anthropic/claude-opus-5',
+      tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'anthropic/claude-opus-5' }],
+    },
+  ],
+  [
     'web_search_options of chat completions',
     ...(['search', CHAT, '/v1/chat/completions'] as const),
     { model: 'openai/gpt-4o-search-preview', web_search_options: {} },
@@ -78,14 +96,17 @@ describe('G22: abilities in `server_tools` of a key and `serverTools` of a plan'
     gateway = await startGateway({
       providers: { openai: at, anthropic: { ...at, native: { references: 'allow' } }, gemini: at },
       plans: Object.fromEntries(
-        ['search', 'fetch', 'code', 'mcp'].map((ability) => [`plan-${ability}`, { serverTools: [ability] }]),
+        ['search', 'fetch', 'code', 'images', 'models', 'mcp'].map((ability) => [
+          `plan-${ability}`,
+          { serverTools: [ability] },
+        ]),
       ),
     });
     const create = async (...options: readonly string[]) =>
       (await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', ...options)).api_key;
-    for (const ability of ['search', 'fetch', 'code', 'mcp', 'computer'])
+    for (const ability of ['search', 'fetch', 'code', 'images', 'models', 'mcp', 'computer'])
       keys.set(ability, await create('--server-tools', ability));
-    for (const ability of ['search', 'fetch', 'code', 'mcp'])
+    for (const ability of ['search', 'fetch', 'code', 'images', 'models', 'mcp'])
       keys.set(`plan-${ability}`, await create('--plan', `plan-${ability}`));
   });
   after(async () => {
@@ -105,7 +126,7 @@ describe('G22: abilities in `server_tools` of a key and `serverTools` of a plan'
         );
         statuses[name] = response.status;
         // A tool of the Responses API is optional, so it is left out instead.
-        const isSent = (upstream.requests.at(-1)?.body.toString() ?? '').includes('web_search_preview"}');
+        const isSent = (upstream.requests.at(-1)?.body.toString() ?? '').includes('"tools":[{');
         if (wire === RESPONSES && !isSent) statuses[name] = 403;
         await response.text();
       }

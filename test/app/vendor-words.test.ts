@@ -1,18 +1,28 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import {
+  respondWith,
+  type ScriptedUpstream,
+  sse,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
 const PROMPT = 'my diagnosis is gout';
+/** Statuses of the vendor's errors; 200 for one in a stream. */
+const STATUSES = [400, 403, 404, 413, 422, 429, 200, 500];
 const ADMIN = '/api/core/admin';
 
 describe('G63: a vendor’s error message that quotes the prompt', () => {
   let gateway: TestGateway;
   let vendor: ScriptedUpstream;
   before(async () => {
-    vendor = await startScriptedUpstream(
-      respondWith(400, { error: { message: `cannot parse: ${PROMPT}`, type: 'invalid_request_error' } }),
-    );
+    const error = { error: { message: `cannot parse: ${PROMPT}`, type: 'invalid_request_error' } };
+    vendor = await startScriptedUpstream();
+    vendor.script((connection) => {
+      const status = Number((connection.request.json() as { model: string }).model.split('-')[1]);
+      return status === 200 ? sse(error)(connection) : connection.send(respondWith(status, error));
+    });
     gateway = await startGateway({
       providers: {
         vendor: { plugin: 'openai-compatible', apiKey: 'sk-vendor-0001', baseUrl: `${vendor.url}/v1`, models: ['*'] },
@@ -25,8 +35,11 @@ describe('G63: a vendor’s error message that quotes the prompt', () => {
       },
       tags: { team: ['search'] },
     });
-    for (const model of ['vendor/m', 'gone/m'])
-      await gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: PROMPT }] });
+    for (const model of [...STATUSES.map((status) => `vendor/m-${status}`), 'gone/m']) {
+      const stream = model.endsWith('200');
+      const body = { model, stream, messages: [{ role: 'user', content: PROMPT }] };
+      await (await gateway.post('/v1/chat/completions', body)).text();
+    }
   });
   after(async () => {
     await gateway?.stop();
@@ -53,7 +66,7 @@ describe('G63: a vendor’s error message that quotes the prompt', () => {
     };
     const list = await eventually(async () => {
       const text = await get('/calls');
-      expect((JSON.parse(text) as { data: object[] }).data).to.have.length(2);
+      expect((JSON.parse(text) as { data: object[] }).data).to.have.length(STATUSES.length + 1);
       return text;
     });
     const calls = (JSON.parse(list) as { readonly data: readonly Shown[] }).data;
@@ -62,12 +75,12 @@ describe('G63: a vendor’s error message that quotes the prompt', () => {
   };
   const follow = async (headers: Record<string, string>): Promise<string> => {
     const stop = new AbortController();
-    const response = await fetch(`${gateway.url}${ADMIN}/calls?follow=true&limit=5`, { headers, signal: stop.signal });
+    const response = await fetch(`${gateway.url}${ADMIN}/calls?follow=true&limit=20`, { headers, signal: stop.signal });
     const decoder = new TextDecoder();
     let text = '';
     for await (const chunk of response.body ?? []) {
       text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.split('event: call').length > 2 && text.endsWith('\n\n')) break;
+      if (text.split('event: call').length > STATUSES.length + 1 && text.endsWith('\n\n')) break;
     }
     stop.abort();
     return text;
@@ -79,16 +92,19 @@ describe('G63: a vendor’s error message that quotes the prompt', () => {
         await bearer('--role', role, ...(role === 'viewer' ? ['--scope', 'targets:read'] : [])),
       );
       expect(text).not.to.include(PROMPT);
-      const refused = calls.find(({ provider }) => provider === 'vendor');
-      expect(refused?.error_message).to.equal(null);
-      expect(refused?.attempts[0]).to.include({ status: 400 }).and.to.have.property('class');
+      for (const status of STATUSES) {
+        const refused = calls.find(({ model }) => model.endsWith(`m-${status}`));
+        expect(refused?.error_message, `${status}`).to.equal(null);
+        expect(refused?.attempts[0]).to.include({ status }).and.to.have.property('class');
+      }
     });
 
   it('is shown with the scope bodies:read, and to an admin', async () => {
     for (const words of [['--role', 'viewer', '--scope', 'bodies:read'], ['--admin']]) {
       const { calls, text } = await readAll(await bearer(...words));
       expect(text.split(PROMPT).length).to.be.above(6);
-      expect(calls.find(({ provider }) => provider === 'vendor')?.error_message).to.include(PROMPT);
+      for (const status of [400, 403, 404, 413, 422])
+        expect(calls.find(({ model }) => model.endsWith(`m-${status}`))?.error_message, `${status}`).to.include(PROMPT);
     }
   });
 

@@ -10,8 +10,11 @@ import {
   type Offer,
   type OperationDefinition,
   type Plugin,
+  type ReportedUsage,
   StreamFailure,
 } from '../../contract/index.ts';
+import { completeOperation, type WholeOperation } from '../../core/calls/declared-operation.ts';
+import { priceUsage } from '../../core/calls/operation-usage.ts';
 import { createRequestSchemas } from '../../core/plugins/registry.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { testDefinition } from './plugin.ts';
@@ -35,7 +38,7 @@ export interface OperationKit extends PluginKit {
   readonly samples: readonly OperationSample[];
 }
 
-type Definition = OperationDefinition<never>;
+type Definition = WholeOperation<never>;
 
 const TARGET = Object.freeze({ provider: 'conformance', model: 'conformance-model' });
 const GARBAGE: readonly unknown[] = [null, 1, 'text', '<html>', [], {}, { error: { message: 'no' } }, { data: null }];
@@ -69,7 +72,8 @@ export function testOperation(kit: OperationKit): void {
     };
     testDefinition({ ...kit, plugin }, async () => {
       const [sample, definition] = [samples[0], definitions.at(-1)];
-      if (sample && definition) await definition.attempt(attemptOf(kit, sample.request, sample.vendor, []) as never);
+      if (sample && definition)
+        await definition.attempt(attemptOf(kit, definition, sample.request, sample.vendor, []) as never);
     });
     const withOperation = async (run: (definition: Definition) => Promise<void> | void): Promise<void> => {
       definitions.length = 0;
@@ -84,7 +88,7 @@ export function testOperation(kit: OperationKit): void {
     };
     const attempt = async (definition: Definition, request: object, vendor: unknown, failure?: Error) => {
       const metered: Metered[] = [];
-      const given = attemptOf(kit, request, vendor, metered, failure);
+      const given = attemptOf(kit, definition, request, vendor, metered, failure);
       return { response: (await definition.attempt(given as never)) as unknown, metered };
     };
 
@@ -110,7 +114,7 @@ export function testOperation(kit: OperationKit): void {
           assert.deepEqual(response, sample.response);
           assert.equal(definition.isResponse(response), true, '`isResponse` knows it');
           const last = metered.at(-1);
-          assert.ok(last, 'it is metered: call `meter` before the attempt resolves');
+          assert.ok(last, 'it is metered: call `bill` or `meter` before the attempt resolves');
           assertMetered(last);
           if (sample.units) assert.deepEqual(last.units, sample.units);
         }
@@ -156,12 +160,21 @@ export function testOperation(kit: OperationKit): void {
 }
 
 function setUpOperation(plugin: Plugin, definitions: Definition[], api: object, config: unknown): void | Promise<void> {
-  const own = { ...api, operation: (definition: Definition) => void definitions.push(definition) };
+  const schemas = createRequestSchemas([]);
+  const own = {
+    ...api,
+    operation(definition: OperationDefinition<never>) {
+      const { response } = definition;
+      const matches = response && schemas.compile(nameOf(plugin), response, 'the response');
+      definitions.push(completeOperation(definition, matches));
+    },
+  };
   return plugin.setup(own as never, config as never);
 }
 
 function attemptOf(
   { offer = {} }: OperationKit,
+  definition: Definition,
   request: object,
   vendor: unknown,
   metered: Metered[],
@@ -188,7 +201,17 @@ function attemptOf(
       const text = String(await (await send(requested)).readAll());
       return JSON.parse(text) as unknown;
     },
+    bill(reported: ReportedUsage | undefined, performed = request) {
+      const facts = { target: TARGET, offer, model: undefined, price: undefined };
+      const { providerCost: _, ...priced } = priceUsage(
+        definition.maxUsage(performed as never, facts as never),
+        reported,
+        undefined,
+      );
+      metered.push(priced);
+    },
     meter: (one: Metered) => void metered.push(one),
+    isChecked: false,
     whileStreaming: (source: AsyncIterable<unknown>) => source,
   } as unknown as Attempt;
 }

@@ -49,6 +49,7 @@ const SETTINGS: PluginApi['settings'] = Object.freeze({
   defaultPlan: undefined,
   budgets: [],
   tags: {},
+  endUsers: { header: undefined, report: false },
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   url: 'http://127.0.0.1:8787',

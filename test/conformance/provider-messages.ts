@@ -24,7 +24,7 @@ const FOREIGN_IDS: readonly (readonly [whose: string, ids: readonly string[]])[]
 ];
 
 /** Conversations, and the words that must reach the vendor. */
-const CONVERSATIONS: readonly {
+export const CONVERSATIONS: readonly {
   readonly feature: string;
   readonly messages: readonly ChatMessage[];
   readonly arrives: readonly string[];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { CallFacts, CallQuery, CallRow } from '../../contract/index.ts';
+import type { CallFacts, CallQuery, CallRow, CallSearch } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { FACTS, NOW, reservation, type StoreUnderTest, settlement } from './store.ts';
 
@@ -177,6 +177,39 @@ export function testCalls(subject: StoreUnderTest): void {
       assert.deepEqual(await found({ ...filters, tag: 'team=b' }), []);
       assert.deepEqual(await found({ tag: 'team' }), []);
       assert.deepEqual((await found({})).sort(), ['other', 'own']);
+    });
+
+    it('is found by parts of names and by what its record has, and keeps the time of each phase (G46)', async () => {
+      const account = subject.name('account');
+      const user = subject.name('user');
+      const own: Partial<CallFacts> = {
+        userId: user,
+        endUser: 'Ann@example.com',
+        address: '10.1.2.3',
+        errorCode: 'rate_limited',
+        requested: 'fast',
+        attempts: [{ target: 'p/m', status: 429, ms: 3 }],
+        durationMs: 900,
+        receiveMs: 4,
+        queueMs: 2,
+        upstreamMs: 700,
+        retryWaitMs: 100,
+        hookTimes: [{ plugin: 'guard', hook: 'prepare', startMs: 1, ms: 30 }],
+      };
+      await call(account, 'own', own);
+      await call(account, 'other', { address: '10.2.0.1' });
+      const found = async (query: Omit<CallQuery, 'limit'>) =>
+        (await readAll({ account, ...query })).map(({ id }) => id);
+      const searches: readonly CallSearch[] = [
+        ...[{ search: user.toUpperCase() }, { search: 'ann@' }, { search: '10.1.' }, { endUser: 'Ann@example.com' }],
+        ...[{ address: '10.1.2.3' }, { address: '10.1.0.0/16' }, { errorCode: 'rate_limited' }, { status: 429 }],
+        ...[{ requested: 'fast' }, { minDurationMs: 900 }],
+      ];
+      for (const search of searches) assert.deepEqual(await found(search), ['own'], JSON.stringify(search));
+      for (const search of [{ search: 'bob' }, { endUser: 'ann' }, { status: 500 }, { minCost: 1e9 }])
+        assert.deepEqual(await found(search), [], JSON.stringify(search));
+      const [record] = await readAll({ account, endUser: 'Ann@example.com' });
+      assert.deepEqual({ ...record, ...own }, record);
     });
 
     it('is found in the time it was settled in: from its first moment, before its last', async () => {

@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { coversTool, toolRulesOf } from '../../contract/server-tools.ts';
+import { type JsonObject, readArray, readObject, readString } from '../../contract/index.ts';
+import { abilityOf, coversTool, toolRulesOf } from '../../contract/server-tools.ts';
 
 /** Abilities and tools of the table in docs/security.md. */
 function readTable(): readonly (readonly [ability: string, tools: readonly string[]])[] {
@@ -19,7 +20,7 @@ const ABILITIES = TABLE.map(([ability]) => ability);
 
 describe('G22: permissions for tools of vendors', () => {
   it('G22: are the abilities of docs/security.md', () => {
-    expect(ABILITIES).to.deep.equal(['search', 'fetch', 'code', 'files', 'mcp', 'computer']);
+    expect(ABILITIES).to.deep.equal(['search', 'fetch', 'code', 'files', 'images', 'models', 'mcp', 'computer']);
   });
 
   for (const [ability, tools] of TABLE)
@@ -37,6 +38,22 @@ describe('G22: permissions for tools of vendors', () => {
             spelling,
           ).to.deep.equal([ability]);
     });
+
+  /** Tools that only their own name allows: each reaches what one account alone has. */
+  const BY_NAME = new Set(['builtin_function', 'namespace']);
+
+  it('G22: are abilities for each type of tool that the vendors’ pages describe', () => {
+    const folder = path.join(PACKAGE_ROOT, 'test/fixtures/effects');
+    const tools = readdirSync(folder).flatMap((file) => {
+      const { rows } = JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as { rows: readonly JsonObject[] };
+      return rows
+        .filter(({ field, effect }) => field === 'tools' && effect === 'tool')
+        .flatMap(({ value }) => readArray(value).map(readObject))
+        .map((tool) => readString(tool['type']) ?? Object.keys(tool)[0] ?? '');
+    });
+    expect(tools).to.include.members(['image_generation', 'googleMaps', 'advisor_20260301', 'retrieval', 'shell']);
+    expect(tools.filter((tool) => !BY_NAME.has(tool) && abilityOf(tool) === undefined)).to.deep.equal([]);
+  });
 
   it('G22: a name allows one tool, in both cases and all versions', () => {
     const mayUse = toolRulesOf(['web_search', 'googleSearch', 'web_search_preview']);
@@ -56,7 +73,7 @@ describe('G22: permissions for tools of vendors', () => {
   it('G22: tools that search among the caller’s own tools need none', () => {
     for (const tool of ['tool_search_tool_regex', 'tool_search_tool_regex_20251119', 'tool_search_tool_bm25'])
       expect(toolRulesOf()(tool), tool).to.equal(true);
-    for (const tool of [...ABILITIES, 'web_search', 'tool_search_tool', 'image_generation'])
+    for (const tool of [...ABILITIES, 'web_search', 'tool_search_tool', 'data_sources'])
       expect(toolRulesOf()(tool), tool).to.equal(false);
   });
 

@@ -1,7 +1,7 @@
 /** Forced tool calls at models that cannot be forced: the gateway asks in words, and once more after a response without a call. */
 import { expect } from 'chai';
 import type { JsonObject } from '../../contract/index.ts';
-import { settledBooks } from '../support/clients/books.ts';
+import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { tokenPrices } from '../support/vendors/openai-vendor.ts';
 import {
@@ -52,9 +52,14 @@ function responses(...outputs: readonly ScriptedOutput[]): Script[] {
 describe('a tool call that a caller requires of a model that cannot be forced', () => {
   let upstream: ScriptedUpstream;
   let other: ScriptedUpstream;
+  let slow: ScriptedUpstream;
   let gateway: TestGateway;
   before(async () => {
-    [upstream, other] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
+    [upstream, other, slow] = await Promise.all([
+      startScriptedUpstream(),
+      startScriptedUpstream(),
+      startScriptedUpstream(),
+    ]);
     const vendor = (url: string) => ({
       ...{ apiKey: 'sk-0123456789', baseUrl: url, models: ['*'], prices: tokenPrices(1, 2) },
     });
@@ -63,19 +68,23 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
         anthropic: vendor(upstream.url),
         moonshot: vendor(upstream.url),
         openai: vendor(other.url),
+        slow: { ...vendor(slow.url), plugin: 'anthropic' },
       },
-      models: { either: [MODELS[0], 'openai/gpt-4o'] },
+      models: {
+        either: [MODELS[0], 'openai/gpt-4o'],
+        hedged: { targets: ['slow/claude-opus-5-5', MODELS[1]], hedge: { after: '20ms', maxExtra: '100%' } },
+      },
     });
   });
   after(async () => {
     await gateway?.stop();
-    await Promise.all([upstream?.close(), other?.close()]);
+    await Promise.all([upstream?.close(), other?.close(), slow?.close()]);
   });
 
-  async function send(model: string | undefined, stream: boolean, more: object = {}) {
+  async function send(model: string | undefined, stream: boolean, more: object = {}, key = gateway.key) {
     const before = upstream.requests.length;
     const body = { ...REQUEST, model, stream, ...(stream && { stream_options: { include_usage: true } }), ...more };
-    const response = await gateway.post('/v1/chat/completions', body, { authorization: `Bearer ${gateway.key}` });
+    const response = await gateway.post('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
     const text = await response.text();
     const sent = upstream.requests.slice(before).map((request) => request.json() as JsonObject);
     return { status: response.status, headers: response.headers, text, sent };
@@ -173,4 +182,57 @@ describe('a tool call that a caller requires of a model that cannot be forced', 
         expect((await spent()) - before).to.equal(60);
       }
   });
+
+  for (const stream of [false, true]) {
+    const how = stream ? 'streamed' : 'whole';
+
+    it(`G32: is asked for once more at the second target of a hedged alias, ${how}`, async () => {
+      const { spent: before } = await settledBooks(gateway.url, gateway.key);
+      slow.script((connection) => connection.hang());
+      upstream.script(...responses(PROSE, CALL));
+      const { text, sent, headers } = await send('hedged', stream);
+      expect([sent.length, read(text, stream)], text).to.deep.equal([
+        2,
+        { text: 'Looking.', calls: ['now'], tokens: 40 },
+      ]);
+      expect(headers.get('x-tollgate-provider')).to.equal('moonshot');
+      // Both requests of the second target, and what the first may have cost.
+      expect((await settledBooks(gateway.url, gateway.key)).spent - before).to.be.greaterThan(60);
+    });
+
+    it(`G32: comes from the slower target of a hedged alias if the other has two responses without it, ${how}`, async () => {
+      const from = upstream.requests.length;
+      slow.script(async (connection) => {
+        await upstream.request(from + 1);
+        await responses(CALL)[0]?.(connection);
+      });
+      upstream.script(...responses(PROSE, PROSE));
+      const { text, headers } = await send('hedged', stream);
+      expect(read(text, stream).calls, text).to.deep.equal(['now']);
+      expect(headers.get('x-tollgate-provider')).to.equal('slow');
+      await settledBooks(gateway.url, gateway.key);
+    });
+
+    it(`G32: is not asked for again if the budget covers one request only, ${how}`, async () => {
+      /** Maximum cost of the first request, in millionths of a dollar. */
+      let reserved = 0;
+      const more = { max_tokens: 10 };
+      upstream.script(async (connection) => {
+        reserved = (await readBooks(gateway.url, gateway.key)).held;
+        await responses(CALL)[0]?.(connection);
+      });
+      await send(MODELS[0], stream, more);
+      const budget = ((reserved + 10) / 1_000_000).toFixed(6);
+      const { api_key: key } = await gateway.command<{ api_key: string }>(
+        ...(['keys', 'create', '--user', `short-${how}`, '--budget', budget] as const),
+      );
+      upstream.script(...responses(PROSE, CALL));
+      const { status, text, sent } = await send(MODELS[0], stream, more, key);
+      expect([status, sent.length], text).to.deep.equal([402, 1]);
+      expect((JSON.parse(text) as { error: JsonObject }).error).to.include({ code: 'insufficient_balance' });
+      // The first request is charged, and nothing stays reserved.
+      const { spent, held } = await settledBooks(gateway.url, key);
+      expect({ spent, held }).to.deep.equal({ spent: 30, held: 0 });
+    });
+  }
 });

@@ -707,10 +707,16 @@ export const SET_UPS: readonly Mistake[] = [
     says: 'plugin "probe": registers the operation "chat", which belongs to core',
   },
   {
-    what: 'registers an operation without attempt',
+    what: 'registers an operation without maximum usage',
     kind: 'operation',
-    setup: `api.operation({ name: 'words', request: { type: 'object' }, estimate: () => ({ units: {}, cost: undefined }), isResponse: () => true });`,
-    says: 'plugin "probe": has the operation "words" without the required function attempt()',
+    setup: `api.operation({ name: 'words', request: { type: 'object' } });`,
+    says: 'plugin "probe": has the operation "words" without the required function maxUsage()',
+  },
+  {
+    what: 'registers an operation with a form without a body',
+    kind: 'operation',
+    setup: `api.operation({ name: 'words', request: { type: 'object' }, maxUsage: () => ({}), routes: [{ path: 'words', summary: 's', files: { file: { maxBytes: 9 } } }] });`,
+    says: 'plugin "probe": has the route "words" with files and without a `body`; write the schema of the form’s text fields (the operation "words")',
   },
   {
     what: 'registers an operation whose request is no schema',

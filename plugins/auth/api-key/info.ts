@@ -1,5 +1,5 @@
 import { formatUsd, type Ledger, type PluginConfig } from '../../../contract/index.ts';
-import { keyBudgetId } from '../../policies/kit/index.ts';
+import { CALLABLE_MODELS, formatCallable, keyBudgetId } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import { prefixOf } from './format.ts';
 import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
@@ -66,6 +66,7 @@ export function shownInAudit({
   hashed_key: _hash,
   last_used_at: _used,
   spent_usd: _spent,
+  callable_models: _models,
   ...shown
 }: ApiKeyInfo): object {
   return shown;
@@ -79,9 +80,16 @@ function formatTime(unixMs: number | undefined): string | null {
 export function formatKey(key: ApiKeyInfo): string {
   return Object.entries(key)
     .filter(([field]) => field !== 'hashed_key')
-    .map(([field, value]) => `${field.padEnd(14)}  ${field === 'budgets' ? shownBudgets(key) : shown(value)}`)
+    .map(([field, value]) => `${field.padEnd(15)} ${field in LINES ? LINES[field]?.(key) : shown(value)}`)
     .join('\n');
 }
+
+/** Fields with several lines, each aligned below the first. */
+const LINES: Readonly<Record<string, (key: ApiKeyInfo) => string>> = Object.freeze({
+  budgets: shownBudgets,
+  callable_models: ({ callable_models: models }: ApiKeyInfo) =>
+    models ? formatCallable(models).join(`\n${' '.repeat(16)}`) : '-',
+});
 
 /** Formats budgets one per line, aligned below the first. */
 function shownBudgets({ budgets }: ApiKeyInfo): string {
@@ -160,6 +168,10 @@ export const KEY_INFO = {
     addresses: { ...LIST_OR_NULL, description: 'Allowed client addresses: IP addresses and networks.' },
     tags: { ...LIST_OR_NULL, description: 'Tags of its calls, such as `team=search`.' },
     spent_usd: TEXT,
+    callable_models: {
+      ...CALLABLE_MODELS,
+      description: `${CALLABLE_MODELS.description} Only in responses with one key, for operators.`,
+    },
   },
   required: [
     ...[

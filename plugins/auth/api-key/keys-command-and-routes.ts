@@ -5,6 +5,7 @@ import {
   parseDuration,
   type Subcommand,
 } from '../../../contract/index.ts';
+import { findCallable } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import {
   type Action,
@@ -20,7 +21,7 @@ import {
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { type ImportedKeys, importKeysCommand } from './imported-keys.ts';
-import { describeNewKey, formatKey, ISSUED, KEY_INFO, MADE, shownInAudit, stateOf } from './info.ts';
+import { type ApiKeyInfo, describeNewKey, formatKey, ISSUED, KEY_INFO, MADE, shownInAudit, stateOf } from './info.ts';
 import { RIGHTS_FIELDS, RIGHTS_OPTIONS, readRightsOptions, refuseMore, rightsOfKey, withEnd } from './key-rights.ts';
 import { type IssuedKey, type Keyring, mapKeys } from './manage-keys.ts';
 import { type KeyEdit, type KeyLimits, type KeyRights, limitsOf, type StoredKey } from './records.ts';
@@ -36,6 +37,7 @@ import {
   wrongOption,
 } from './request.ts';
 import { SEARCH_FILTERS, SEARCH_NOTE, SEARCH_OPTIONS, searchKeys } from './search-keys.ts';
+import { toPrincipal } from './verify-key.ts';
 
 const DEFAULT_OVERLAP_SECONDS = 3600;
 const USER = { type: 'string', minLength: 1, maxLength: 256, pattern: '^[^\\u0000-\\u001f\\u007f]+$' } as const;
@@ -83,6 +85,10 @@ export function registerKeys(
   { keyring, check, imported, acceptPepper, operatorKeyForMs }: Parts,
 ): void {
   const changes = createChanges(keyring);
+  const show: ShowKey = async (key) => {
+    const [info, models] = await Promise.all([keyring.describeSpending(key), findCallable(api, toPrincipal(key))]);
+    return models ? { ...info, callable_models: models } : info;
+  };
   const table: Resource<StoredKey, string> = {
     name: 'key',
     path: '/api/core/admin/keys',
@@ -100,12 +106,12 @@ export function registerKeys(
       const value = await findKey(keyring, reference);
       return { version: versionOf(value), value };
     },
-    show: keyring.describeSpending,
+    show,
     guard: ({ record }, by) => refuseMore(by, rightsOfKey(record), 'change a key'),
   };
 
   resource(api, table, (make) => [
-    ...readActions(make, keyring),
+    ...readActions(make, keyring, show),
     ...blockActions(make, changes),
     rotateAction(make, keyring),
     revokeAction(make, keyring, changes),
@@ -117,6 +123,7 @@ export function registerKeys(
 }
 
 type Make = Actions<StoredKey, string>;
+type ShowKey = (key: StoredKey) => Promise<ApiKeyInfo>;
 type Check = Parts['check'];
 type Changes = ReturnType<typeof createChanges>;
 
@@ -136,7 +143,7 @@ function createChanges(keyring: Keyring) {
   return { edit, changed };
 }
 
-function readActions(make: Make, keyring: Keyring): readonly Action[] {
+function readActions(make: Make, keyring: Keyring, show: ShowKey): readonly Action[] {
   return [
     make.list({
       http: {
@@ -170,7 +177,7 @@ function readActions(make: Make, keyring: Keyring): readonly Action[] {
         summary: 'Show an API key with its budgets',
         response: 'Key, with its version as ETag.',
       },
-      show: keyring.describeSpending,
+      show,
       cli: { text: formatKey },
     }),
   ];

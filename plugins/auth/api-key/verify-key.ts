@@ -180,7 +180,8 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
   return age >= 0 && age < maxAgeMs ? entry : undefined;
 }
 
-function toPrincipal({ record, expiresAt }: StoredKey): Principal {
+/** Returns the caller that a key authenticates. */
+export function toPrincipal({ record, expiresAt }: StoredKey): Principal {
   const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget, budgets } = record;
   const { limitsId, userLimits, budgetsSince } = record;
   const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);

@@ -14,7 +14,7 @@ import {
   type ToolCall,
   writeJson,
 } from '../../../contract/index.ts';
-import { invalid } from '../../formats/kit/index.ts';
+import { invalid, knownNames, tellUnknown } from '../../formats/kit/index.ts';
 import { fillIn } from '../kit/fill-in.ts';
 
 export type OllamaBody = JsonObject;
@@ -150,12 +150,26 @@ export function readOllama(input: DialectInput<OllamaBody>): DialectRequest {
     ...(logprobs === true && { logprobs, ...(typeof rivals === 'number' && { top_logprobs: rivals }) }),
   };
   const dropped = [...unknown, ...left.map((name) => `options.${name}`)];
+  for (const message of readArray(body['messages']).map(readObject)) {
+    tellUnknown(message, 'message', NAMES, 'messages', dropped);
+    for (const call of readArray(message['tool_calls']).map(readObject)) {
+      tellUnknown(call, 'call', NAMES, 'messages.tool_calls', dropped);
+      tellUnknown(call['function'], 'function', NAMES, 'messages.tool_calls.function', dropped);
+    }
+  }
   return {
     request,
     ...(dropped.length > 0 && { dropped }),
     place: (param) => placeOf(param, places),
   };
 }
+
+/** Names of Ollama's messages and calls. */
+const NAMES = knownNames({
+  message: 'role content thinking images tool_calls tool_name tool_call_id',
+  call: 'id type function',
+  function: 'index name description arguments',
+});
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '';

@@ -21,7 +21,7 @@ import {
 import { tellDropped, textOf } from '../kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { anthropicCallId, anthropicTraits } from './tables.ts';
-import { fitThinking, isThinkingBlock, openThinking, sealBlock, takesThinking } from './thinking.ts';
+import { addedThinking, fitThinking, isThinkingBlock, openThinking, sealBlock, takesThinking } from './thinking.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
 import { toolsNamed } from './write-contents.ts';
 import { failFrame } from './write-stream.ts';
@@ -51,7 +51,11 @@ function patch(body: MessagesRequest, change: NativeChange): NativeBody | undefi
   if (!fields) return undefined;
   const merged = Object.entries({ ...body, ...fields, ...messages });
   const patched = Object.fromEntries(merged.filter(([, value]) => value !== undefined && value !== null));
-  return { body: patched, ...(dropped.length > 0 && { dropped }) };
+  return {
+    body: patched,
+    ...addedThinking(body.thinking, patched['thinking']),
+    ...(dropped.length > 0 && { dropped }),
+  };
 }
 
 /** Seals the signatures of thinking in a vendor's message; returns the same message if it has none. */

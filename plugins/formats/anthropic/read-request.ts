@@ -15,6 +15,7 @@ import {
   type ToolCall,
   writeJson,
 } from '../../../contract/index.ts';
+import { knownNames, tellUnknown } from '../kit/index.ts';
 import { cacheControlOf, isUsualOrder, opaqueOf } from './tables.ts';
 import { isThinkingBlock, readEffort, readThinking } from './thinking.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
@@ -77,13 +78,40 @@ export function readMessages({ body: sent, headers, route }: DialectInput<Messag
   const messages = readTurns(body, reading);
   const tools = readTools(body, reading);
   readReferences(body, reading);
-  const dropped = lostFields(body);
+  const dropped = [...lostFields(body)];
+  tellNames(body, dropped);
   return {
     request: { model: body.model, messages, ...readFields(body, headers), ...tools },
     ...(dropped.length > 0 && { dropped }),
     ...(reading.needs.length > 0 && { needs: reading.needs }),
     place: (param) => callersPlace(reading.places, param),
   };
+}
+
+/** Names of this format below the top level. Tools and calls keep theirs for codecs of this format. */
+const NAMES = knownNames({
+  message: 'role content',
+  text: 'type text citations cache_control',
+  image: 'type source cache_control',
+  document: 'type source title context citations cache_control',
+  tool_result: 'type tool_use_id content is_error cache_control',
+  tool_choice: 'type name disable_parallel_tool_use',
+});
+
+function tellNames({ system, messages, tool_choice: choice }: MessagesRequest, dropped: string[]): void {
+  const tellBlocks = (blocks: unknown, at: string): void => {
+    if (!Array.isArray(blocks)) return;
+    for (const block of blocks.filter(isBlock)) {
+      tellUnknown(block, block.type, NAMES, at, dropped);
+      if (block.type === 'tool_result') tellBlocks(block['content'], `${at}.content`);
+    }
+  };
+  tellBlocks(system, 'system');
+  for (const message of messages) {
+    tellUnknown(message, 'message', NAMES, 'messages', dropped);
+    tellBlocks(message.content, 'messages.content');
+  }
+  tellUnknown(choice, 'tool_choice', NAMES, 'tool_choice', dropped);
 }
 
 /** Tools that the caller runs, although only providers of this format know them. */

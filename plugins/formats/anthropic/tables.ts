@@ -7,7 +7,7 @@ import {
   type ProviderEffects,
   readObject,
 } from '../../../contract/index.ts';
-import { LEGACY_FUNCTIONS, toolCallId } from '../kit/index.ts';
+import { LEGACY_FUNCTIONS, type Leniency, RESPONSE_FIELDS, toolCallId } from '../kit/index.ts';
 
 /** Types of `thinking`: with an effort, with a token budget, only short notes between tool calls, or disabled. */
 export type ThinkingType = 'adaptive' | 'enabled' | 'between_tools' | 'disabled';
@@ -229,8 +229,12 @@ export const ANTHROPIC_EFFECTS: ProviderEffects = Object.freeze({
   inference_geo: [{ does: 'residency' }, { does: 'price', note: 'Charged as the response reports.' }],
 });
 
-/** Names of this format below the top level of a chat request. */
-export const ANTHROPIC_INNER: readonly string[] = Object.freeze(['tools.eager_input_streaming']);
+/** Names below the top level of a chat request: those of this format, and message fields that it has no place for. */
+export const ANTHROPIC_INNER: Pick<Leniency, 'dialect' | 'innerFields' | 'lacksFields'> = Object.freeze({
+  dialect: 'messages',
+  innerFields: Object.freeze(['tools.eager_input_streaming']),
+  lacksFields: Object.freeze(['audio', 'name', ...RESPONSE_FIELDS]),
+});
 
 /** Rules for each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {

@@ -1,6 +1,7 @@
 import {
   type ChatMessage,
   type ChatRequest,
+  type HttpRequest,
   isObject,
   type JsonObject,
   type ReasoningDetail,
@@ -176,6 +177,16 @@ export function planThinking(
     return { thinking: { type: 'enabled', budget_tokens: budget } };
   dropped.push('reasoning_effort');
   return {};
+}
+
+/** Fields of `thinking` that are sent without a caller who sent them. */
+const ADDED = Object.freeze(['display', 'block_binding']);
+
+/** Names the fields that the gateway added to the `thinking` of a caller, for a vendor that rejects them. */
+export function addedThinking(own: unknown, sent: unknown): Pick<HttpRequest, 'added'> {
+  const [before, after] = [readObject(own), readObject(sent)];
+  const added = ADDED.filter((name) => after[name] !== undefined && before[name] === undefined);
+  return added.length > 0 ? { added: added.map((name) => `thinking.${name}`) } : {};
 }
 
 /** Returns true if a model accepts this type of `thinking`; an unknown type may be newer than these tables. */

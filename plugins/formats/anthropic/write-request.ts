@@ -21,7 +21,7 @@ import {
 } from '../kit/index.ts';
 import { anthropicResponse, anthropicStream } from './read-response.ts';
 import { ANTHROPIC_FIELDS, type AnthropicTraits, anthropicTraits, cacheControlOf } from './tables.ts';
-import { hasThinking, isThinking, planThinking, wantsThinking } from './thinking.ts';
+import { addedThinking, hasThinking, isThinking, planThinking, wantsThinking } from './thinking.ts';
 import type { AnthropicRequest } from './types.ts';
 import { anthropicMessages, planTools } from './write-contents.ts';
 
@@ -51,6 +51,7 @@ export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: B
   return {
     path: '/v1/messages',
     body,
+    ...addedThinking(input['thinking'], body.thinking),
     ...(Object.keys(headers).length > 0 && { headers }),
     ...(dropped.length > 0 && { dropped }),
   };

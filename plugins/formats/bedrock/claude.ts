@@ -26,12 +26,13 @@ export function isClaude(model: string): boolean {
 
 /** Anthropic's request body without the fields that Bedrock takes in the path. */
 function claudeRequest(...[input, call]: Parameters<ChatCodec['request']>): HttpRequest {
-  const { body, headers, dropped } = anthropicRequest(input, call, RULES);
+  const { body, headers, dropped, added } = anthropicRequest(input, call, RULES);
   const { model: _model, stream: _stream, ...rest } = readObject(body);
   const betas = betaNames(headers?.['anthropic-beta']);
   return {
     path: modelPath(call.model, call.stream ? 'invoke-with-response-stream' : 'invoke'),
     body: { anthropic_version: VERSION, ...(betas.length > 0 && { anthropic_beta: betas }), ...rest },
+    ...(added && { added }),
     ...(dropped && { dropped }),
   };
 }

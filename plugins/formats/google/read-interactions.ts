@@ -7,10 +7,11 @@ import {
   isObject,
   type JsonObject,
   MAX_MESSAGES,
+  readArray,
   readString,
   type Schema,
 } from '../../../contract/index.ts';
-import { invalid } from '../kit/index.ts';
+import { invalid, knownNames, tellUnknown } from '../kit/index.ts';
 import { isReference } from './read-contents.ts';
 import { readGemini } from './read-request.ts';
 import { isPacked } from './signatures.ts';
@@ -144,6 +145,7 @@ export function readInteraction(input: DialectInput<InteractionBody>): DialectRe
   const { model, system_instruction: system } = body;
   if (typeof model !== 'string') throw invalid('model', 'is required');
   const reading: Reading = { places: [], dropped: droppedOf(body) };
+  tellNames(body, reading.dropped);
   const contents = contentsOf(body['input'] ?? undefined, reading);
   const tools = toolsOf(body, reading);
   const generated = {
@@ -165,6 +167,30 @@ export function readInteraction(input: DialectInput<InteractionBody>): DialectRe
     ...(needs.length > 0 && { needs }),
     place: (param) => placeOf(read.place?.(param) ?? param, reading),
   };
+}
+
+/** Names of this format below the top level. */
+const NAMES = knownNames({
+  user_input: 'type content id role',
+  model_output: 'type content id role',
+  thought: 'type id summary signature',
+  function_call: 'type id name arguments signature',
+  function_result: 'type id call_id name result is_error signature',
+  text: 'type text annotations',
+  image: 'type data uri mime_type',
+  audio: 'type data uri mime_type',
+  document: 'type data uri mime_type',
+  video: 'type data uri mime_type',
+  function: 'type name description parameters',
+});
+
+function tellNames({ input, tools }: InteractionBody, dropped: string[]): void {
+  for (const { step: own, contents } of placedSteps(input)) {
+    tellUnknown(own, readString(own['type']) ?? '', NAMES, 'input', dropped);
+    for (const [content] of contents)
+      tellUnknown(content, readString(content['type']) ?? '', NAMES, 'input.content', dropped);
+  }
+  for (const tool of readArray(tools)) tellUnknown(tool, 'function', NAMES, 'tools', dropped);
 }
 
 /** State of reading: paths of generateContent with the caller's, and dropped fields. */

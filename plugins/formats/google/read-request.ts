@@ -13,8 +13,8 @@ import {
   type Tool,
   withNumbersOf,
 } from '../../../contract/index.ts';
-import { invalid } from '../kit/index.ts';
-import { contentOf, partsOf, readContents } from './read-contents.ts';
+import { invalid, knownNames, tellUnknown } from '../kit/index.ts';
+import { contentOf, kindOf, partsOf, readContents } from './read-contents.ts';
 import { readThinking } from './tables.ts';
 import {
   type ChatFields,
@@ -55,6 +55,7 @@ export function readGemini(input: DialectInput<GeminiBody>): DialectRequest {
   if (messages.length === 0) throw invalid(`${at}contents`, 'must contain text or another part');
   const { fields, rest } = readConfig(body, at, reading);
   const toolChoice = readToolConfig(body, at, reading);
+  tellNames(body, reading.dropped);
   const request: ChatRequest = {
     model,
     messages,
@@ -71,6 +72,23 @@ export function readGemini(input: DialectInput<GeminiBody>): DialectRequest {
     ...(reading.needs.length > 0 && { needs: reading.needs }),
     place: (param) => placeOf(param, reading),
   };
+}
+
+/** Names of this format below the top level, in both spellings. Media and other parts keep theirs for codecs of this format. */
+const KNOWN_NAMES = knownNames({
+  content: 'role parts',
+  text: 'text thought thoughtSignature thought_signature',
+  functionCall: 'functionCall function_call thought thoughtSignature thought_signature',
+  functionResponse: 'functionResponse function_response thought thoughtSignature thought_signature',
+});
+
+function tellNames(body: GeminiBody, dropped: string[]): void {
+  for (const content of listOf(body['contents'])) {
+    tellUnknown(content, 'content', KNOWN_NAMES, 'contents', dropped);
+    if (isObject(content))
+      for (const [part] of partsOf(content, ''))
+        tellUnknown(part, kindOf(part), KNOWN_NAMES, 'contents.parts', dropped);
+  }
 }
 
 /** Request inside a body: the body itself, or the wrapped request of a token count. */

@@ -16,6 +16,7 @@ import {
   invalid,
   isEffort,
   LEGACY_FUNCTIONS,
+  type Leniency,
   THINKING_TOKENS,
 } from '../kit/index.ts';
 import { fieldOf, type GeminiThinking } from './types.ts';
@@ -328,7 +329,15 @@ export const GEMINI_EFFECTS: ProviderEffects = Object.freeze({
  * Function names that Google accepts: they begin with a letter or an underscore. Source:
  * https://ai.google.dev/api/caching#FunctionDeclaration
  */
-export const GEMINI_TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+
+/** What this format takes of the names in a chat request: `images` of earlier turns, but neither `name` nor `audio` of a message. */
+export const GEMINI_LENIENCY: Pick<Leniency, 'dialect' | 'innerFields' | 'lacksFields' | 'toolNames'> = Object.freeze({
+  dialect: 'gemini',
+  toolNames: TOOL_NAMES,
+  innerFields: Object.freeze([]),
+  lacksFields: Object.freeze(['audio', 'name']),
+});
 
 /** Field table of an instance whose operator allows callers to name cached contents. */
 export const GEMINI_FIELDS_WITH_CACHE: FieldTable = {

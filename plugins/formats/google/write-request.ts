@@ -54,7 +54,23 @@ export function geminiRequest(request: ChatRequest, call: CodecCall, table: Fiel
   const body = geminiBody(input, call, dropped, { references });
   // Without `alt=sse`, a stream is one JSON array, sent in pieces.
   const method = call.stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
-  return { path: `${modelPath(call.model)}${method}`, body, ...(dropped.length > 0 && { dropped }) };
+  const isAdded = addsThoughts(input, body);
+  return {
+    path: `${modelPath(call.model)}${method}`,
+    body,
+    ...(isAdded && { added: ADDED_THOUGHTS }),
+    ...(dropped.length > 0 && { dropped }),
+  };
+}
+
+const ADDED_THOUGHTS: readonly string[] = Object.freeze(['generationConfig.thinkingConfig.includeThoughts']);
+
+/** Returns true if the caller did not send `includeThoughts` and the vendor is sent it. */
+function addsThoughts(input: ChatRequest, { generationConfig }: GeminiRequest): boolean {
+  const isSent = readObject(generationConfig?.['thinkingConfig'])['includeThoughts'] !== undefined;
+  if (!isSent) return false;
+  const own = [input['thinking_config'], ownThinking(readOwnFields(input))];
+  return !own.some((config) => isObject(config) && fieldOf(config, 'includeThoughts') !== undefined);
 }
 
 /**

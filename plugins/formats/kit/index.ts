@@ -18,6 +18,7 @@ export {
 export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
+export { FORMAT_FIELDS, MESSAGE_FIELDS, RESPONSE_FIELDS } from './inner-fields.ts';
 export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
 export { type FormFile, multipartBody } from './multipart.ts';
 export type {
@@ -72,3 +73,4 @@ export {
 } from './turn-order.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';
+export { knownNames, tellUnknown } from './unknown-names.ts';

@@ -1,4 +1,4 @@
-import { type ChatRequest, isObject, type JsonObject } from '../../../contract/index.ts';
+import { type ChatMessage, type ChatRequest, isObject, type JsonObject } from '../../../contract/index.ts';
 import { tellDropped } from './field-rules.ts';
 
 /**
@@ -22,7 +22,8 @@ const TOOLS: Readonly<Record<string, Shape>> = Object.freeze({
   }),
 });
 
-const OF_PARTS = 'type annotations citations context cache_control dialect_fields prompt_cache_breakpoint';
+const OF_PARTS =
+  'type annotations citations context cache_control dialect_fields extra_content prompt_cache_breakpoint';
 
 /** Parts by type. Parts of other types pass unchanged. */
 const PARTS: Readonly<Record<string, Shape>> = Object.freeze({
@@ -40,15 +41,50 @@ const FORMATS: Readonly<Record<string, Shape>> = Object.freeze({
   json_schema: shape('type json_schema', { json_schema: shape('name description schema strict') }),
 });
 
+/** Calls in messages by type. The last four names are those of other formats, which codecs read or remove. */
+const CALLS: Readonly<Record<string, Shape>> = Object.freeze({
+  function: shape('id type function index cache_control dialect_fields extra_content provider_specific_fields', {
+    function: shape('name arguments thought_signature'),
+  }),
+});
+
+/** Tool choices by type. */
+const CHOICES: Readonly<Record<string, Shape>> = Object.freeze({
+  function: shape('type function', { function: shape('name') }),
+});
+
+const STREAM_OPTIONS = shape('include_usage');
+
+/** Message fields that vendors of OpenAI's format know. */
+export const MESSAGE_FIELDS: readonly string[] = Object.freeze(
+  'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' '),
+);
+
+/** Message fields of other formats, or of responses that clients send back. Codecs read or remove them. */
+export const FORMAT_FIELDS: ReadonlySet<string> = new Set(
+  `annotations cache_control dialect_fields is_error opaque order reasoning reasoning_content reasoning_details
+  thinking_blocks`.split(/\s+/),
+);
+
+/** Message fields of responses whose loss is reported if a vendor has no place for them. */
+export const RESPONSE_FIELDS: readonly string[] = Object.freeze([
+  'extra_content',
+  'images',
+  'provider_specific_fields',
+]);
+
 /** Removes unknown names below the top level, and adds their paths to `dropped`: `tools.x`, `messages.content.x`. */
 export type DropInner = (request: ChatRequest, dropped: string[]) => ChatRequest;
 
 /**
- * Compiles the removal of names that a vendor does not know in tools, content parts and formats. `extras` has the paths of
- * those that it knows. Returns the same request if nothing is removed.
+ * Compiles the removal of names that a vendor does not know in messages, tools, formats and stream options. `extras` has the
+ * paths of those that it knows. `lacks` has the message fields without a place in the vendor's format; without it, the codec
+ * removes unknown message fields itself. Returns the same request if nothing is removed.
  */
-export function dropInnerOf(extras: readonly string[]): DropInner {
+export function dropInnerOf(extras: readonly string[], lacks?: readonly string[]): DropInner {
   const own = new Set(extras);
+  const ofMessages = [...MESSAGE_FIELDS, ...FORMAT_FIELDS, ...RESPONSE_FIELDS].filter((name) => !lacks?.includes(name));
+  const message = lacks && shape(ofMessages.join(' '));
 
   function clear<T>(value: T, { names, inner }: Shape, at: string, dropped: string[]): T {
     if (!isObject(value)) return value;
@@ -92,31 +128,48 @@ export function dropInnerOf(extras: readonly string[]): DropInner {
     return changed ?? items;
   }
 
+  function clearMessage(given: ChatMessage, dropped: string[]): ChatMessage {
+    const known = message ? clear(given, message, 'messages', dropped) : given;
+    const { content, tool_calls: calls } = known;
+    const ownContent = Array.isArray(content) ? clearList(content, PARTS, 'messages.content', dropped) : content;
+    const ownCalls = Array.isArray(calls) ? clearList(calls, CALLS, 'messages.tool_calls', dropped) : calls;
+    if (ownContent === content && ownCalls === calls) return known;
+    return {
+      ...known,
+      ...(ownContent !== undefined && { content: ownContent }),
+      ...(ownCalls && { tool_calls: ownCalls }),
+    };
+  }
+
   function clearMessages(messages: ChatRequest['messages'], dropped: string[]): ChatRequest['messages'] {
     let changed: ChatRequest['messages'][number][] | undefined;
     for (let at = 0; at < messages.length; at += 1) {
-      const message = messages[at];
-      const content = message?.content;
-      if (!message || !Array.isArray(content)) continue;
-      const cleared = clearList(content, PARTS, 'messages.content', dropped);
-      if (cleared === content) continue;
+      const given = messages[at];
+      if (!given) continue;
+      const cleared = clearMessage(given, dropped);
+      if (cleared === given) continue;
       changed ??= [...messages];
-      changed[at] = { ...message, content: cleared };
+      changed[at] = cleared;
     }
     return changed ?? messages;
   }
 
   return (request, dropped) => {
-    const { messages, tools, response_format: format } = request;
+    const { messages, tools, tool_choice: choice, response_format: format, stream_options: options } = request;
     const cleared = clearMessages(messages, dropped);
     const ownTools = Array.isArray(tools) ? clearList(tools, TOOLS, 'tools', dropped) : tools;
     const ownFormat = clearTyped(format, FORMATS, 'response_format', dropped);
-    if (cleared === messages && ownTools === tools && ownFormat === format) return request;
+    const ownChoice = clearTyped(choice, CHOICES, 'tool_choice', dropped);
+    const ownOptions = options && clear(options, STREAM_OPTIONS, 'stream_options', dropped);
+    const isSame = cleared === messages && ownTools === tools && ownFormat === format;
+    if (isSame && ownChoice === choice && ownOptions === options) return request;
     return {
       ...request,
       messages: cleared,
       ...(ownTools && { tools: ownTools }),
       ...(ownFormat && { response_format: ownFormat }),
+      ...(ownChoice && { tool_choice: ownChoice }),
+      ...(ownOptions && { stream_options: ownOptions }),
     };
   };
 }

@@ -47,6 +47,13 @@ export interface Leniency {
    * `messages.content.uuid`. Other unknown ones are dropped and reported. Default: all pass.
    */
   readonly innerFields?: readonly string[];
+  /** Client format whose own names in `dialect_fields` the codec reads. Those of others are reported as dropped. */
+  readonly dialect?: string;
+  /**
+   * Message fields of OpenAI's format that the vendor's own format has no place for, such as `name`. These and unknown ones
+   * are dropped and reported. Default: the codec removes unknown message fields itself. Needs `innerFields`.
+   */
+  readonly lacksFields?: readonly string[];
 }
 
 /**
@@ -59,8 +66,8 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   const forms = new WeakMap<ChatRequest, CallerForm>();
   const callerForm = (request: ChatRequest): CallerForm | undefined =>
     mayNeedForm(request) ? (forms.get(request) ?? readForm(request, leniency)) : undefined;
-  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false, innerFields } = leniency;
-  const dropInner = innerFields && dropInnerOf(innerFields);
+  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false, innerFields, lacksFields, dialect } = leniency;
+  const dropInner = innerFields && dropInnerOf(innerFields, lacksFields);
   const order = (request: ChatRequest, { model }: CodecCall, apart: boolean): Ordered =>
     orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
   return {
@@ -72,7 +79,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
       if (call.request === input && (form.names || form.legacy))
         forms.set(input, { names: form.names, legacy: form.legacy });
       const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
-      const sent = writeOrdered(codec, ordered, call, dropInner);
+      const sent = writeOrdered(codec, ordered, call, dropInner, dialect);
       // Set for the old form, not by the caller.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
       return !isOurs ? sent : 'then' in sent ? sent.then(withoutParallel) : withoutParallel(sent);
@@ -111,11 +118,13 @@ function writeOrdered(
   { request, dropped, atOrigin }: Ordered,
   call: CodecCall,
   dropInner: DropInner | undefined,
+  dialect: string | undefined,
 ): HttpRequest | Promise<HttpRequest> {
   const refuse = (thrown: unknown): never => {
     throw atOrigin(thrown);
   };
   const left = [...dropped];
+  if (request.tools) tellForeign(request.tools, dialect, left);
   let sent: HttpRequest | Promise<HttpRequest>;
   try {
     sent = codec.request(dropInner?.(request, left) ?? request, call);
@@ -123,6 +132,14 @@ function writeOrdered(
     return refuse(thrown);
   }
   return 'then' in sent ? sent.then((written) => withDropped(written, left), refuse) : withDropped(sent, left);
+}
+
+/** Adds the names that tools have in `dialect_fields` for another client format than the codec's. */
+function tellForeign(tools: readonly Tool[], own: string | undefined, dropped: string[]): void {
+  for (const tool of readArray(tools).filter(isObject))
+    if (tool['dialect_fields'] !== undefined)
+      for (const [dialect, fields] of Object.entries(readObject(tool['dialect_fields'])))
+        if (dialect !== own) for (const name of Object.keys(readObject(fields))) tellDropped(dropped, `tools.${name}`);
 }
 
 function withDropped(sent: HttpRequest, left: readonly string[]): HttpRequest {

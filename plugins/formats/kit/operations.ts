@@ -4,27 +4,16 @@ import type {
   ChatResponse,
   CodecCall,
   HttpRequest,
+  JsonCodec,
   JsonObject,
+  JsonOffer,
   Offer,
   Target,
   UploadedFile,
 } from '../../../contract/index.ts';
 import type { FormFile } from './multipart.ts';
 
-/**
- * Translates an operation whose request and response are JSON. Every method is pure and called again for every
- * attempt.
- */
-export interface JsonCodec<Request, Response> {
-  request(input: Request, call: CodecCall): HttpRequest;
-  /** `body` is parsed JSON. Throws `StreamFailure` when a 200 contains an error. */
-  response(body: unknown, input: Request, call: CodecCall): Response;
-}
-
-/** Registration of a provider for such an operation, by `api.offer(…)`. */
-export interface JsonOffer<Request, Response> extends Offer {
-  readonly codec: JsonCodec<Request, Response>;
-}
+export type { JsonCodec, JsonOffer };
 
 /** Request body of `POST /v1/moderations`, in OpenAI's shape. */
 export interface ModerationRequest {

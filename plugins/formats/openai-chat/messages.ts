@@ -4,12 +4,21 @@ import {
   type ChatRequest,
   type ContentPart,
   isObject,
+  type JsonObject,
   readArray,
   readObject,
   readString,
   type ToolCall,
 } from '../../../contract/index.ts';
-import { invalid, readDataUrl, textOfDetails, writeRelayDetails } from '../kit/index.ts';
+import {
+  FORMAT_FIELDS,
+  invalid,
+  MESSAGE_FIELDS,
+  RESPONSE_FIELDS,
+  readDataUrl,
+  textOfDetails,
+  writeRelayDetails,
+} from '../kit/index.ts';
 import type { Differences, FileRules, RoleRules, Variant } from './types.ts';
 
 type ToolIds = NonNullable<Differences['toolIds']>;
@@ -22,21 +31,15 @@ interface MessageRules extends Pick<Differences, 'detailFormats'> {
   readonly cacheMarks: boolean;
   readonly files: FileRules;
   readonly media: readonly string[];
-  /** Message fields to send; others, such as another vendor's signatures, are removed. */
+  /** Message fields to send. */
   readonly kept: ReadonlySet<string>;
+  /** Message fields to remove, such as another vendor's signatures; undefined for all that are not kept. */
+  readonly removed: ReadonlySet<string> | undefined;
   /** The Responses API accepts images in tool results and earlier reasoning; its writer selects what it needs. */
   readonly isForResponses: boolean;
 }
 
-/** Message fields that vendors of this wire know. */
-const MESSAGE_FIELDS: readonly string[] =
-  'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' ');
-
-/** Message fields of other formats, or of responses that clients send back. They have their own rules. */
-const FORMAT_FIELDS: ReadonlySet<string> = new Set(
-  `annotations cache_control dialect_fields is_error opaque order reasoning reasoning_content reasoning_details
-  thinking_blocks`.split(/\s+/),
-);
+const REMOVED: ReadonlySet<string> = new Set([...FORMAT_FIELDS, ...RESPONSE_FIELDS]);
 
 /** Additional fields for the writer of the Responses API. */
 const RESPONSES_FIELDS: readonly string[] = ['reasoning_details', 'order', 'dialect_fields'];
@@ -62,6 +65,8 @@ export function messageRules(differences: Differences, variant: Variant | undefi
     files = NO_FILES,
     media = [],
     detailFormats,
+    unknown,
+    extras = [],
   } = differences;
   const isForResponses = variant?.wire === 'responses';
   return {
@@ -72,7 +77,13 @@ export function messageRules(differences: Differences, variant: Variant | undefi
     media,
     isForResponses,
     files: isForResponses ? { ...files, urls: true } : files,
-    kept: new Set([...MESSAGE_FIELDS, replay, ...(isForResponses ? RESPONSES_FIELDS : [])]),
+    kept: new Set([
+      ...MESSAGE_FIELDS,
+      replay,
+      ...(isForResponses ? RESPONSES_FIELDS : []),
+      ...extras.flatMap((path) => /^messages\.(\w+)$/.exec(path)?.[1] ?? []),
+    ]),
+    removed: unknown === 'passed' && !isForResponses ? REMOVED : undefined,
     ...(detailFormats && { detailFormats }),
   };
 }
@@ -133,7 +144,7 @@ function mapMessage(
   const sentRole = role === 'system' || role === 'developer' ? roles[role] : undefined;
   if (sentRole !== undefined && sentRole !== role) change('role', sentRole);
   for (const field in message) {
-    if (rules.kept.has(field)) continue;
+    if (rules.kept.has(field) || rules.removed?.has(field) === false) continue;
     change(field, undefined);
     if (!FORMAT_FIELDS.has(field)) left.add(`messages.${field}`);
   }
@@ -148,7 +159,7 @@ function mapMessage(
   if (calls?.some((call) => !isPlainCall(call, toolIds)))
     change(
       'tool_calls',
-      calls.map((call) => plainCall(call, toolIds)),
+      calls.map((call) => plainCall(call, toolIds, rules.removed !== undefined)),
     );
   if (id !== undefined && !toolIds.valid.test(id)) change('tool_call_id', shortId(id, toolIds.length));
   return changes ? withChanges(message, changes) : message;
@@ -205,14 +216,21 @@ function isPlainCall(call: ToolCall, toolIds: ToolIds): boolean {
   return Object.keys(call).length === 3 && Object.keys(call.function).length === 2 && call.function.arguments !== '';
 }
 
-/** Removes other vendors' additions from a tool call (thought signatures, indices). */
-function plainCall(call: ToolCall, toolIds: ToolIds): ToolCall {
+/** Names that other vendors add to a tool call: thought signatures and indices. */
+const CALL_ADDITIONS: ReadonlySet<string> = new Set(['cache_control', 'dialect_fields', 'index', ...RESPONSE_FIELDS]);
+
+/** Removes other vendors' additions from a tool call, and all other names unless `isOpen`. */
+function plainCall(call: ToolCall, toolIds: ToolIds, isOpen: boolean): ToolCall {
   const id = !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
   if (call.type !== 'function') return { ...(call as ToolCall), id };
-  const { name, arguments: text } = call.function;
+  const { name, arguments: text, ...inner } = call.function;
   // Clients of streams without arguments send back an empty string, which is invalid JSON.
-  return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
+  const called = { name, arguments: text === '' ? '{}' : text };
+  if (!isOpen) return { id, type: 'function', function: called };
+  const others = Object.entries(call).filter(([field]) => !CALL_ADDITIONS.has(field));
+  const { thought_signature: _signature, ...own } = inner as JsonObject;
+  return { ...(Object.fromEntries(others) as object), id, type: 'function', function: { ...called, ...own } };
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -253,7 +271,9 @@ function nameOf(tool: Readonly<Record<string, unknown>>): unknown {
 }
 
 /** Part fields for other formats; vendors of this wire never get them. */
-const FOREIGN: readonly string[] = Object.freeze(['annotations', 'citations', 'context', 'dialect_fields']);
+const FOREIGN: readonly string[] = Object.freeze([
+  ...['annotations', 'citations', 'context', 'dialect_fields', 'extra_content'],
+]);
 
 /** Adapts the content of the message at this index to the vendor; returns the same value if nothing changes. */
 function mapContent(

@@ -11,6 +11,7 @@ import {
   readString,
   type ToolChoice,
 } from '../../../contract/index.ts';
+import { knownNames, tellUnknown } from '../kit/index.ts';
 import { endsInTrigger, withoutForm } from './compaction.ts';
 import { type Findings, type MessagePlace, readMessages } from './read-messages.ts';
 import { readToolTable, type ToolTable } from './read-tools.ts';
@@ -61,6 +62,7 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
   const table = readToolTable(sent);
   const { choice, needs } = readToolChoice(body, table);
   for (const type of table.hosted) if (PLAIN_NAME.test(type)) findings.dropped.add(`tools.${type}`);
+  for (const name of unknownNames(body)) findings.dropped.add(name);
   const own = ownFields(body, findings);
   const request: ChatRequest = {
     model: body.model,
@@ -77,6 +79,39 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
     dropped: [...findings.dropped],
     place: createPlaces(places, table.places),
   };
+}
+
+/** Names of this format below the top level. Items of other types are read as a whole. */
+const NAMES = knownNames({
+  message: 'type role content id status phase',
+  function_call: 'type id call_id name namespace arguments status',
+  custom_tool_call: 'type id call_id name namespace input status',
+  function_call_output: 'type id call_id name output status',
+  custom_tool_call_output: 'type id call_id name output status',
+  input_text: 'type text',
+  output_text: 'type text annotations logprobs',
+  text: 'type text annotations logprobs',
+  refusal: 'type refusal',
+  input_image: 'type image_url file_id detail',
+  input_file: 'type file_id file_data file_url filename detail',
+  input_audio: 'type input_audio',
+  function: 'type name description parameters strict',
+  custom: 'type name description format',
+});
+
+function unknownNames({ input, tools }: ResponsesBody): readonly string[] {
+  const dropped: string[] = [];
+  const tell = (items: unknown, at: string, usual = ''): void => {
+    for (const item of readArray(items).filter(isObject)) {
+      const { type, content, output } = item;
+      tellUnknown(item, readString(type) ?? usual, NAMES, at, dropped);
+      if (Array.isArray(content)) tell(content, `${at}.content`);
+      if (Array.isArray(output)) tell(output, `${at}.output`);
+    }
+  };
+  tell(input, 'input', 'message');
+  tell(tools, 'tools');
+  return dropped;
 }
 
 /** Resources of the operator's account that the body refers to. */

@@ -1,4 +1,4 @@
-import { type Call, GatewayError, type PluginApi } from '../../../contract/index.ts';
+import { type Call, type ChatResponse, GatewayError, type PluginApi } from '../../../contract/index.ts';
 import type { TextPlace, TextTransform } from './text-transform.ts';
 
 /** Texts of a call to check. */
@@ -18,50 +18,45 @@ export const SIDES = Object.freeze({
 export type Guard = (call: Call, side: Side) => TextTransform | undefined;
 
 /**
- * Applies a guardrail to the texts of all calls: requests of every operation, and responses of chats. Token counts
- * are included, because vendors read their texts.
+ * Applies a guardrail to the texts of all calls, requests and responses of every operation. Token counts are included,
+ * because vendors read their texts.
  */
 export function guardTexts(api: PluginApi, guard: Guard): void {
-  const prepare = (call: Call, request: Call['request']) => guard(call, 'request')?.request(request);
+  refuseUnseen(api, (call, side) => guard(call, side) !== undefined);
+  const prepare = (call: Call, request: Call['request']) =>
+    guard(call, 'request')?.request(request, call.texts?.request);
   api.hook('prepare', prepare);
   api.hook('prepare', { operations: ['count'], handler: prepare });
-  api.hook('receive', {
-    operations: ['chat'],
-    handler: (call, response) => guard(call, 'response')?.response(response),
+  api.hook('receive', (call, response) => {
+    const transform = guard(call, 'response');
+    return isChat(call, response) ? transform?.response(response) : transform?.result(response, call.texts?.response);
   });
   api.hook('stream', { operations: ['chat'], handler: (call) => guard(call, 'response')?.stream() });
-  refuseBatches(api, (call) => guard(call, 'response') !== undefined);
-  refuseRealtime(api, (call) => (guard(call, 'request') ?? guard(call, 'response')) !== undefined);
 }
 
-/** Rejects realtime websockets, whose audio and text no policy checks. */
-export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = () => true): void {
-  api.hook('prepare', {
-    operations: ['realtime'],
-    handler(call) {
-      if (!looks(call)) return undefined;
-      throw new GatewayError(
-        'permission_denied',
-        `The policy "${api.instance}" of this gateway cannot check a realtime websocket. Use /v1/chat/completions.`,
-        { refusedBy: api.instance },
-      );
-    },
+/** Returns true for the response of a chat; those of other operations are values of any shape. */
+export function isChat({ operation }: Call, _response: object): _response is ChatResponse {
+  return operation === 'chat';
+}
+
+/** Rejects calls with texts that hooks cannot see, such as those of a websocket, if the policy would check them. */
+export function refuseUnseen(api: PluginApi, looks: (call: Call, side: Side) => boolean): void {
+  api.hook('prepare', (call) => {
+    const unseen = call.texts?.unseen;
+    if (!unseen?.sides.some((side) => looks(call, side))) return undefined;
+    throw new GatewayError(
+      'permission_denied',
+      `The policy "${api.instance}" of this gateway cannot check ${unseen.what}. ${unseen.instead}`,
+      { refusedBy: api.instance },
+    );
   });
 }
 
-/**
- * Rejects batches, whose responses are a file that no policy checks. `looks` returns true if the responses of a call
- * are checked; `why` describes what the policy does.
- */
-export function refuseBatches(
-  api: PluginApi,
-  looks: (call: Call) => boolean = () => true,
-  why = 'cannot check the responses of a batch',
-): void {
+/** Rejects batches. `why` describes what the policy does. */
+export function refuseBatches(api: PluginApi, why: string): void {
   api.hook('prepare', {
     operations: ['batches'],
-    handler(call) {
-      if (!looks(call)) return undefined;
+    handler() {
       throw new GatewayError(
         'permission_denied',
         `The policy "${api.instance}" of this gateway ${why}. Send the requests one by one.`,

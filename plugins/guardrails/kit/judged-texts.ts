@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type StreamTransform,
 } from '../../../contract/index.ts';
-import { refusal, refuseBatches, refuseRealtime, type Side } from './guard.ts';
+import { isChat, refusal, refuseUnseen, type Side } from './guard.ts';
 import { isCodedAt, type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 
 /** Text to judge. */
@@ -56,15 +56,15 @@ export function eachText(change: (text: string, place: TextPlace) => string): Te
   });
 }
 
-/** Texts of a request with the role of their author. */
-export function textsOfRequest(request: object): readonly JudgedText[] {
+/** Texts of a request with the role of their author. `paths`: the texts of its operation; default: every string. */
+export function textsOfRequest(request: object, paths?: readonly string[]): readonly JudgedText[] {
   const { messages = [] } = request as Partial<ChatRequest>;
   const texts: JudgedText[] = [];
   eachText((text, { path }) => {
     const message = messages[Number(/^messages\[(\d+)\]/.exec(path)?.[1] ?? -1)];
     texts.push({ path, ...(message && { role: message.role }), text });
     return text;
-  }).request(request);
+  }).request(request, paths);
   return texts;
 }
 
@@ -104,31 +104,33 @@ export function judgeTexts(
   };
 
   const prepare = async (call: Call, request: Call['request']) => {
-    const all = textsOfRequest(request);
+    const paths = call.texts?.request;
+    const all = textsOfRequest(request, paths);
     const meant = all.filter(isMeant);
     const verdict = await judged(call, 'request', meant, true);
     if (verdict.action !== 'replace') return undefined;
     const said = new Map(meant.map((text, at) => [text, verdict.texts[at] ?? text.text]));
-    return putTexts(all.map((text) => said.get(text) ?? text.text)).request(request);
+    return putTexts(all.map((text) => said.get(text) ?? text.text)).request(request, paths);
   };
-  refuseRealtime(api);
+  // A websocket carries both sides.
+  refuseUnseen(api, (call, side) => sides.includes(side) || call.texts?.unseen?.sides.length === 2);
   if (sides.includes('request')) {
     api.hook('prepare', prepare);
     api.hook('prepare', { operations: ['count'], handler: prepare });
   }
   if (!sides.includes('response')) return;
-  refuseBatches(api);
-  api.hook('receive', {
-    operations: ['chat'],
-    async handler(call, response) {
-      const texts: JudgedText[] = [];
+  api.hook('receive', async (call, response) => {
+    const texts: JudgedText[] = [];
+    const pass = (transform: TextTransform) =>
+      isChat(call, response) ? transform.response(response) : transform.result(response, call.texts?.response);
+    pass(
       eachText((text, { path }) => {
         texts.push({ path, text });
         return text;
-      }).response(response);
-      const verdict = await judged(call, 'response', texts, true);
-      return verdict.action === 'replace' ? putTexts(verdict.texts).response(response) : undefined;
-    },
+      }),
+    );
+    const verdict = await judged(call, 'response', texts, true);
+    return verdict.action === 'replace' ? pass(putTexts(verdict.texts)) : undefined;
   });
   api.hook('stream', {
     operations: ['chat'],

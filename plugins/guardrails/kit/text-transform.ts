@@ -27,10 +27,12 @@ export interface TextTransformOptions<M extends TextMatch = TextMatch> extends T
 
 /** Transform of all texts of a call. */
 export interface TextTransform {
-  /** For `prepare`: any operation's request; undefined if nothing changed. */
-  request<R extends object>(request: R): R | undefined;
+  /** For `prepare`: any operation's request; undefined if nothing changed. `paths`: its texts; default: every string. */
+  request<R extends object>(request: R, paths?: readonly string[]): R | undefined;
   /** For `receive`; undefined if nothing changed. */
   response(response: ChatResponse): ChatResponse | undefined;
+  /** For `receive` of an operation other than chat; undefined if nothing changed. */
+  result<R extends object>(result: R, paths?: readonly string[]): R | undefined;
   /** For `stream`. */
   stream(): StreamTransform;
 }
@@ -48,6 +50,18 @@ const PARTICIPANTS: ReadonlySet<unknown> = new Set(['system', 'developer', 'user
 const PARTICIPANT_NAME = /^[^\s<|\\/>]{1,64}$/;
 
 type Change = (text: string, path: string, kind: 'plain' | 'json') => string;
+
+/** Limits a change to the texts at these paths and below them. */
+function changeAt(paths: readonly string[] | undefined, change: Change): Change {
+  if (!paths) return change;
+  return (text, path, kind) => {
+    const plain = path.replace(/\[\d+\]/g, '[]');
+    const isText = paths.some(
+      (each) => plain === each || (plain.startsWith(each) && /^[.[]/.test(plain.slice(each.length))),
+    );
+    return isText ? change(text, path, kind) : text;
+  };
+}
 
 /** Change of the texts on one side of a call. */
 interface Walk {
@@ -327,9 +341,15 @@ export function textTransform<M extends TextMatch = TextMatch>(options: TextTran
       return seen.isReplaced ? changed : text;
     };
   return {
-    request(request) {
-      const changed = changeTexts(request, '', { change: changeOn('request'), checksNames: true });
+    request(request, paths) {
+      if (paths?.length === 0) return undefined;
+      const changed = changeTexts(request, '', { change: changeAt(paths, changeOn('request')), checksNames: true });
       return changed === request ? undefined : changed;
+    },
+    result(result, paths) {
+      if (paths?.length === 0) return undefined;
+      const changed = changeTexts(result, '', { change: changeAt(paths, changeOn('response')), checksNames: false });
+      return changed === result ? undefined : changed;
     },
     response(response) {
       const walk: Walk = { change: changeOn('response'), checksNames: false };

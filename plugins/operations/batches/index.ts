@@ -43,6 +43,16 @@ export default definePlugin({
     api.operation({
       name: 'batches',
       request: BATCH_REQUEST,
+      // The texts of requests are checked one by one, when they are read.
+      texts: {
+        request: [],
+        response: [],
+        unseen: {
+          sides: ['response'],
+          what: 'the responses of a batch',
+          instead: 'Send the requests one by one.',
+        },
+      },
       estimate: estimateBatch,
       attempt,
       isResponse: (value): value is BatchResponse =>

@@ -1,16 +1,5 @@
 import { createEventReader } from '../../../contract/event-reader.ts';
-import {
-  type AttemptResponse,
-  GatewayError,
-  isObject,
-  type JsonObject,
-  openEventStream,
-  parseJson,
-  type RouteContext,
-  readObject,
-  StreamFailure,
-  toGatewayError,
-} from '../../../contract/index.ts';
+import { type AttemptResponse, isObject, type JsonObject, parseJson, StreamFailure } from '../../../contract/index.ts';
 
 /** Maximum length of an event: a complete image in base64. */
 const MAX_EVENT_LENGTH = 32 * 1024 * 1024;
@@ -47,47 +36,4 @@ function eventOf(data: string): JsonObject {
 
 function failed(message: string): StreamFailure {
   return new StreamFailure({ class: 'upstream_error', message });
-}
-
-/**
- * Responds with the events of a call as they arrive, in a stream that is open while the provider is silent. `call` sets
- * the headers and returns the frames. An error before the head has its status; a later one is the last event.
- */
-export async function sendFrames(ctx: RouteContext, call: () => Promise<AsyncIterable<string>>): Promise<void> {
-  const { signal, requestId } = ctx.state;
-  const writer = openEventStream(ctx);
-  let frames: AsyncIterator<string> | undefined;
-  try {
-    frames = (await call())[Symbol.asyncIterator]();
-    let step = await frames.next();
-    writer.start();
-    for (; !step.done && !writer.closed; step = await frames.next())
-      if (!writer.write(step.value)) await writer.drained();
-  } catch (error) {
-    if (!writer.started) throw error;
-    if (!signal.aborted) writer.write(`data: ${JSON.stringify(toGatewayError(error).toBody(requestId))}\n\n`);
-  } finally {
-    if (writer.started) writer.end();
-    await frames?.return?.();
-  }
-}
-
-/** Sets headers of a response whose stream may have been opened by a keep-alive. */
-export function setHeaders(ctx: RouteContext, headers: Readonly<Record<string, string>>): void {
-  if (!ctx.headerSent) ctx.set(headers);
-}
-
-/** Frames of events, with their type as the name of the event. */
-export async function* framesOf(events: AsyncIterable<JsonObject> | readonly unknown[]): AsyncGenerator<string> {
-  for await (const event of events) yield frameOf(readObject(event));
-}
-
-function frameOf(event: JsonObject): string {
-  const type = typeof event['type'] === 'string' && /^[\w.]+$/.test(event['type']) ? `event: ${event['type']}\n` : '';
-  return `${type}data: ${JSON.stringify(event)}\n\n`;
-}
-
-/** Error for a form without its file. */
-export function missingFile(field: string): GatewayError {
-  return new GatewayError('invalid_request', `The form must have a non-empty file \`${field}\`.`, { param: field });
 }

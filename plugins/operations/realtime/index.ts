@@ -101,6 +101,15 @@ export default definePlugin({
     api.operation({
       name: 'realtime',
       request: REQUEST,
+      texts: {
+        request: [],
+        response: [],
+        unseen: {
+          sides: ['request', 'response'],
+          what: 'a realtime websocket',
+          instead: 'Use /v1/chat/completions.',
+        },
+      },
       estimate: estimateRealtime,
       attempt: (work) => sessions.run(work),
       isResponse: (value): value is RealtimeResponse => isObject(value),

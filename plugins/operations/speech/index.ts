@@ -14,6 +14,7 @@ import {
   type Route,
   type RouteContext,
   type Schema,
+  sendEvents,
 } from '../../../contract/index.ts';
 import {
   AUDIO_FORMATS,
@@ -23,7 +24,6 @@ import {
   type SpeechRequest,
   type Voice,
 } from '../../tts/kit/index.ts';
-import { sendFrames } from '../kit/event-stream.ts';
 import { type CachedSound, cacheOf, SPEECH_CACHE, type SpeechCache, speechCacheKey } from './cache.ts';
 import { localVoices, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
@@ -78,7 +78,7 @@ function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
         return spoken;
       };
       // Unlike plain audio, events can report an error after the first byte.
-      if (body.stream_format === 'sse') return sendFrames(ctx, async () => speechEvents(await speak()));
+      if (body.stream_format === 'sse') return sendEvents(ctx, async () => speechEvents(await speak()));
       const spoken = await speak();
       if (json) ctx.body = { audio_data: (await collectSound(spoken)).toString('base64') };
       else await sendSound(ctx, spoken, whole);

@@ -38,6 +38,7 @@ export function defineSpeech(cache: SpeechCache | undefined): OperationDefinitio
   return {
     name: 'speech',
     request: SPEECH_BODY,
+    texts: { response: [] },
     estimate: (request, { offer, target }) => estimateRequest(offer, target.model, request),
     attempt: (attempt) => attemptSpeech(attempt, cache),
     isResponse: (value): value is SpeechResponse =>

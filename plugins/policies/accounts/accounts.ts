@@ -10,6 +10,7 @@ import {
   type PluginConfig,
   parseUsd,
 } from '../../../contract/index.ts';
+import { CALLABLE_MODELS, type CallableModels, type FindCallable, formatCallable } from '../kit/callable-models.ts';
 import { ACCOUNTS, cpuBudget, createPlanBook, findAccount } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, textOf, type Wish } from '../kit/resource.ts';
@@ -59,6 +60,10 @@ const WHOLE_ACCOUNT = {
       type: 'array',
       items: { ...CALLER_BUDGET, properties: { ...CALLER_BUDGET.properties, plan: { type: 'string' } } },
       description: 'Budgets of its plan, of used plans of its keys and tokens, and of the user with its name.',
+    },
+    callable_models: {
+      ...CALLABLE_MODELS,
+      description: `${CALLABLE_MODELS.description} For calls without a key of its own: keys may have fewer models and other plans.`,
     },
     entries: { type: 'array', items: ENTRY },
   },
@@ -119,7 +124,11 @@ type Api = Pick<PluginApi, 'settings' | 'route' | 'command'> & {
 };
 
 /** Registers `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
-export function registerAccounts(api: Api, readBudgets: ReadAccountBudgets = async () => []): void {
+export function registerAccounts(
+  api: Api,
+  readBudgets: ReadAccountBudgets = async () => [],
+  findCallable: FindCallable = async () => NO_MODELS,
+): void {
   const {
     books: { ledger },
   } = api;
@@ -139,7 +148,7 @@ export function registerAccounts(api: Api, readBudgets: ReadAccountBudgets = asy
       const { version, plan } = await findAccount(api, id);
       return { version, value: { id, ...(plan !== undefined && { plan }) } };
     },
-    show: (account) => showWhole(api, readBudgets, account),
+    show: (account) => showWhole(api, { readBudgets, findCallable }, account),
   };
   const show = async (id: string) => {
     const [account, balance] = await Promise.all([table.find(id), ledger.balance(id)]);
@@ -148,11 +157,19 @@ export function registerAccounts(api: Api, readBudgets: ReadAccountBudgets = asy
 
   resource(api, table, (make) => [
     listAccounts(make, api, table),
-    showAction(make, api, readBudgets),
+    showAction(make, api, { readBudgets, findCallable }),
     creditAction(make, ledger, show),
-    ...planActions(make, api, show, readBudgets),
+    ...planActions(make, api, show, { readBudgets, findCallable }),
   ]);
 }
+
+/** Readers of data outside the account's ledger and record. */
+interface Readers {
+  readonly readBudgets: ReadAccountBudgets;
+  readonly findCallable: FindCallable;
+}
+
+const NO_MODELS: CallableModels = Object.freeze({ callable: [], count: 0, stopped: [] });
 
 type Make = Actions<Account, number>;
 type ShowAccount = (id: string) => Promise<ReturnType<typeof describe>>;
@@ -219,33 +236,51 @@ function listAccounts(
 /** Returns an account with its newest entries, its plan's budgets and the size of its documents. */
 async function showWhole(
   { books: { ledger }, stores, settings }: Api,
-  readBudgets: ReadAccountBudgets,
+  { readBudgets, findCallable }: Readers,
   account: Account,
 ) {
   const { id } = account;
-  const [balance, entries, kept, budgets] = await Promise.all([
+  const [balance, entries, kept, budgets, models] = await Promise.all([
     ledger.balance(id),
     ledger.entries(id, { limit: SHOWN_ENTRIES }),
     stores.stored.bytes(id),
     readBudgets(id),
+    findCallable({ credential: 'key', userId: id, account: id }),
   ]);
   const shown = entries.map(({ at, amount, ...entry }) => {
     const { kind, reason, ref } = entry;
     return { at: new Date(at).toISOString(), kind, amount_usd: formatUsd(amount), reason, ref };
   });
-  return { ...describe(account, settings.defaultPlan, balance), kept_bytes: kept, budgets, entries: shown };
+  return {
+    ...describe(account, settings.defaultPlan, balance),
+    kept_bytes: kept,
+    budgets,
+    callable_models: models,
+    entries: shown,
+  };
 }
 
-function showAction(make: Make, api: Api, readBudgets: ReadAccountBudgets): Action {
+function showAction(make: Make, api: Api, readers: Readers): Action {
   return make.show({
     http: {
       summary: 'Show an account with its newest entries',
       response: 'The account; its ETag is the version of its plan.',
     },
-    show: (account) => showWhole(api, readBudgets, account),
+    show: (account) => showWhole(api, readers, account),
     cli: {
       summary: 'Show the balance, the plan and the newest entries of an account',
-      text: ({ id, plan, balance_usd, held_usd, spent_usd, credited_usd, kept_bytes, budgets, entries }) =>
+      text: ({
+        id,
+        plan,
+        balance_usd,
+        held_usd,
+        spent_usd,
+        credited_usd,
+        kept_bytes,
+        budgets,
+        callable_models: models,
+        entries,
+      }) =>
         [
           `account   ${id}`,
           `plan      ${plan ?? '-'}`,
@@ -256,6 +291,7 @@ function showAction(make: Make, api: Api, readBudgets: ReadAccountBudgets): Acti
             ({ name, plan: by, every, amount_usd, spent_usd: used, left_usd }) =>
               `budget    ${name}${by === undefined || by === plan ? '' : ` (plan ${by})`}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
           ),
+          ...formatCallable(models).map((line, at) => `${at === 0 ? 'models' : ''}`.padEnd(10) + line),
           ...entries.map(
             ({ at, kind, amount_usd, reason }) => `${at}  ${kind.padEnd(6)}  ${amount_usd.padStart(12)}  ${reason}`,
           ),
@@ -339,7 +375,7 @@ function warnOfNew(shown: {
 
 type PlanWish = Pick<Wish<Account, number, unknown>, 'id' | 'found' | 'expected'>;
 
-function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadAccountBudgets): readonly Action[] {
+function planActions(make: Make, api: Api, show: ShowAccount, readers: Readers): readonly Action[] {
   const readPlans = createPlanBook(api);
   const records = api.books.records<AccountRecord>(ACCOUNTS);
   const give = async (plan: string | null, { id, found, expected }: PlanWish) => {
@@ -383,7 +419,7 @@ function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadA
       const { plan = null } = wish.body;
       const given = await give(plan, wish);
       const account = { id: wish.id, ...(plan !== null && { plan }) };
-      return { ...given, show: () => showWhole(api, readBudgets, account) };
+      return { ...given, show: () => showWhole(api, readers, account) };
     },
   });
   return [put, patch];

@@ -11,6 +11,7 @@ import {
   problemsOf,
   type Route,
 } from '../../../contract/index.ts';
+import { offerCallable } from '../kit/callable-models.ts';
 import { ACCOUNTS, createPlanFinder, LinkedList } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { registerAccounts, showBalance } from './accounts.ts';
@@ -18,6 +19,7 @@ import type { ReadBudgets } from './budgets/balance.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
 import { BudgetShares } from './budgets/shares.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
+import { createFindCallable } from './callable.ts';
 import { registerCheaper } from './cheaper.ts';
 import type { CallHold } from './holds/call-hold.ts';
 import { CallMoney, type ChargeRules, type LedgerContext, RefusalCount, type WriteQueues } from './holds/money.ts';
@@ -203,7 +205,10 @@ export default definePlugin({
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     // Former place of the plans of accounts. It is read until an account's plan is changed.
     api.stores.share<AccountRecord>(ACCOUNTS);
-    registerAccounts(api, budgets.readOfAccount);
+    const { book, findPlan } = budgets;
+    const find = createFindCallable({ api, findPlan, book, now, billing });
+    offerCallable(api, find);
+    registerAccounts(api, budgets.readOfAccount, find);
     api.operators.gauge({
       name: 'kept_bytes',
       help: 'Bytes that the accounts keep in the store for which this process wrote something.',

@@ -10,7 +10,16 @@ export interface KeyOrigin {
 }
 
 /** Budget in the form of files and requests, with amounts as decimal strings. */
-export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...filter }: BudgetRule): BudgetValues {
+export function writeBudget({
+  amount,
+  soft,
+  startsOn,
+  name,
+  every,
+  timezone,
+  endUser,
+  ...filter
+}: BudgetRule): BudgetValues {
   return {
     name,
     amount_usd: formatUsd(amount),
@@ -19,6 +28,7 @@ export function writeBudget({ amount, soft, startsOn, name, every, timezone, ...
     ...(startsOn !== undefined && { starts_on: startsOn }),
     ...(soft !== undefined && { soft_usd: formatUsd(soft) }),
     ...filter,
+    ...(endUser !== undefined && { end_user: endUser }),
   };
 }
 

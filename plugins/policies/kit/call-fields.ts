@@ -12,6 +12,7 @@ export type CallFieldType =
   | 'units'
   | 'attempts'
   | 'hooks'
+  | 'times'
   | 'parts';
 
 /** Field of a call's record, with its names in all outputs. */
@@ -29,7 +30,6 @@ export interface CallField {
 
 /** Summary of a call: the facts that stores keep, and those that are only logged. */
 export interface CallSummary extends CallFacts {
-  readonly upstreamMs?: number;
   readonly tokensIn?: number;
   readonly tokensOut?: number;
   /** Cost by price in nano-dollars; the store knows the amount charged. */
@@ -60,6 +60,14 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
   account: { type: 'text', shown: 'account' },
   userId: { type: 'text', shown: 'user_id', trace: 'user.id' },
   key: { type: 'text', shown: 'key' },
+  address: { type: 'text', shown: 'address', about: 'Address of the caller.' },
+  endUser: {
+    type: 'text',
+    shown: 'end_user',
+    log: 'end_user',
+    trace: 'tollgate.end_user',
+    about: 'End user of the caller’s application, from a header or from the fields `user` and `metadata.user_id`.',
+  },
   tags: { type: 'texts', shown: 'tags', trace: 'tollgate.tags' },
   session: { type: 'text', shown: 'session', trace: 'gen_ai.conversation.id' },
   operation: { type: 'text', shown: 'operation', log: 'operation' },
@@ -119,7 +127,19 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
   },
   durationMs: { type: 'ms', shown: 'duration_ms' },
   firstByteMs: { type: 'ms', shown: 'first_byte_ms', log: 'ttfb_ms' },
-  upstreamMs: { type: 'ms', log: 'upstream_ms' },
+  upstreamMs: { type: 'ms', shown: 'upstream_ms', log: 'upstream_ms', about: 'Time of requests to providers.' },
+  receiveMs: {
+    type: 'ms',
+    shown: 'receive_ms',
+    about: 'Time from the arrival of the request to the start of the call: authentication, waiting, reading the body.',
+  },
+  queueMs: { type: 'ms', shown: 'queue_ms', about: 'Part of `receive_ms` in the line of the account.' },
+  retryWaitMs: { type: 'ms', shown: 'retry_wait_ms', about: 'Pauses before retries.' },
+  hookTimes: {
+    type: 'times',
+    shown: 'hook_times',
+    about: 'Hooks that the call waited for more than a millisecond, in order; at most 20 are stored.',
+  },
   units: { type: 'units', shown: 'units' },
   tokensIn: { type: 'count', log: 'tokens_in' },
   tokensOut: { type: 'count', log: 'tokens_out' },
@@ -186,7 +206,7 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (known) return known;
   const { error, refusedBy, hooks, lane, serviceTier, firstByteMs, upstreamMs, usage, cost, costParts, saved } =
     outcome;
-  const { units = {}, dropped, omitted } = outcome;
+  const { units = {}, dropped, omitted, hookTimes, retryWaitMs } = outcome;
   const target = outcome.target ?? call.targets[0];
   const summary: Mutable<CallSummary> = collectPlanned(call, target);
   summary.outcome = refusedBy === undefined ? outcome.status : 'refused';
@@ -210,6 +230,8 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (cost !== undefined) summary.spent = cost;
   if (costParts) summary.costParts = costParts;
   if (saved !== undefined) summary.saved = saved;
+  if (hookTimes) summary.hookTimes = hookTimes;
+  if (retryWaitMs !== undefined) summary.retryWaitMs = retryWaitMs;
   if (usage) {
     summary.tokensIn = usage.prompt_tokens;
     summary.tokensOut = usage.completion_tokens;
@@ -231,7 +253,7 @@ export function plannedFacts(call: Call, target: Target | undefined = call.targe
 }
 
 function collectPlanned(call: Call, target: Target | undefined): Mutable<CallFacts> {
-  const { requestId, trace, principal, tags, session, operation, stream, startedAt, request } = call;
+  const { requestId, trace, principal, tags, session, operation, stream, startedAt, request, endUser } = call;
   const named = 'model' in request && typeof request.model === 'string' ? request.model : undefined;
   const model = target?.model ?? named ?? '-';
   const facts = createFacts();
@@ -246,6 +268,13 @@ function collectPlanned(call: Call, target: Target | undefined): Mutable<CallFac
   facts.key = principal.keyId ?? '-';
   facts.provider = target?.provider ?? '-';
   if (session !== undefined) facts.session = session;
+  if (endUser !== undefined) facts.endUser = endUser;
+  const { origin } = trace;
+  if (origin) {
+    facts.address = origin.ip;
+    facts.receiveMs = origin.receiveMs;
+    if (origin.queueMs > 0) facts.queueMs = origin.queueMs;
+  }
   if (named !== undefined && named !== model) facts.requested = named;
   return facts;
 }

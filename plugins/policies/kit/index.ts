@@ -17,6 +17,7 @@ export {
   createPlanBook,
   createPlanFinder,
   describeAge,
+  END_USER_TAG,
   feesAreMore,
   findAccount,
   hasScope,
@@ -66,6 +67,8 @@ export {
   summaryOf,
   UNKNOWN_FACTS,
 } from './call-fields.ts';
+export type { CallableModels, FindCallable } from './callable-models.ts';
+export { CALLABLE_MODELS, findCallable, formatCallable, offerCallable } from './callable-models.ts';
 export { createLocalCounters } from './local-counters.ts';
 export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';
 

@@ -8,6 +8,8 @@ export const NOTICES = Object.freeze({
   'budget.used_up': 'a budget is exhausted',
   'model.ends': 'a used model is shut down by its vendor: 30, 7 and 1 days before, and on the day',
   'key.expires': 'a key expires: 7 days before; a key with a role or scopes 14, 7 and 1 days before',
+  'key.new_network':
+    'a key is used from a network for the first time (24 bits of IPv4, 48 of IPv6), except its first one',
   'reload.refused': 'a configuration was rejected; the previous one stays active',
   'spend.unusual': 'spend is far higher than on the same weekday of previous weeks',
 } as const);

@@ -15,6 +15,7 @@ import { isTimeZone, maxEntries } from '../kit/index.ts';
 import { NOTICES, type NoticeType, type OperatorNotice, onNotice } from '../kit/notices.ts';
 import { printable } from '../kit/printable.ts';
 import { sendMail } from './mail.ts';
+import { registerNetworks, watchNetworks } from './networks.ts';
 import { startWatches } from './watches.ts';
 
 const EVENTS = Object.freeze(Object.keys(NOTICES) as NoticeType[]);
@@ -149,6 +150,7 @@ export default definePlugin({
     const all = Object.entries(receivers);
     for (const [name, receiver] of all) checkReceiver(name, receiver);
     api.command(noticesCommand(api, receivers));
+    registerNetworks(api);
     if (all.length === 0) return;
     const isFirst = createOnce(api);
     const queues = all.map(([name, receiver]) => {
@@ -169,6 +171,7 @@ export default definePlugin({
     };
     onNotice(api, (notice) => void tell(notice));
     const wanted = new Set(all.flatMap(([, { events = EVENTS }]) => events));
+    if (wanted.has('key.new_network')) watchNetworks(api, tell);
     api.onReady(() => startWatches(api, { ...options, wanted, isFirst, tell }));
   },
 });

@@ -7,7 +7,7 @@ import {
   type Principal,
   type Schema,
 } from '../../../contract/index.ts';
-import { CALL_FIELDS, type CallFieldType, hasScope, UNKNOWN_FACTS } from '../kit/index.ts';
+import { CALL_FIELDS, type CallFieldType, END_USER_TAG, hasScope, tagName, UNKNOWN_FACTS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 
 /** Possible outcomes of a call. */
@@ -25,14 +25,51 @@ const SHOWN = Object.freeze(
 /** Converts a call's record to the API's form. */
 export function tellCall(call: CallRow): Readonly<Record<string, unknown>> {
   const free = isCostUnknown(call) ? 'cost' : undefined;
-  return Object.fromEntries(
-    SHOWN.map(({ name, shown, type }) => [shown, showValue(type, name === free ? undefined : call[name])]),
-  );
+  const fields = SHOWN.map(({ name, shown, type }) => {
+    const value = name === 'tags' ? call.tags.filter(isOwnTag) : call[name];
+    return [shown, showValue(type, name === free ? undefined : value)];
+  });
+  return { ...Object.fromEntries(fields), phases: phasesOf(call) };
+}
+
+/** True for tags other than the end user, which has a field of its own. */
+function isOwnTag(tag: string): boolean {
+  return tagName(tag) !== END_USER_TAG;
+}
+
+/** Hook that holds the cost of a call in the store. */
+const STORE_HOOK = 'reserve';
+
+/** Divides the time of a call, from the arrival of its request to its end. Null in records of builds that did not measure it. */
+function phasesOf(call: CallRow): Readonly<Record<string, number>> | null {
+  const { durationMs, upstreamMs, receiveMs = 0, queueMs = 0, retryWaitMs = 0, hookTimes = [] } = call;
+  if (upstreamMs === undefined) return null;
+  const sumOf = (isWanted: (hook: string) => boolean): number =>
+    hookTimes.reduce((sum, { hook, ms }) => (isWanted(hook) ? sum + ms : sum), 0);
+  const vendor = Math.min(upstreamMs, durationMs);
+  const store = sumOf((hook) => hook === STORE_HOOK);
+  const hooks = sumOf((hook) => hook !== STORE_HOOK);
+  return {
+    queue_ms: queueMs,
+    receive_ms: Math.max(receiveMs - queueMs, 0),
+    hooks_ms: hooks,
+    store_ms: store,
+    retry_wait_ms: retryWaitMs,
+    vendor_ms: vendor,
+    // Hooks of a stream run while the vendor sends, so that the parts may exceed the whole.
+    gateway_ms: Math.max(durationMs - vendor - store - hooks - retryWaitMs, 0),
+  };
 }
 
 /** Shows calls to an operator. Error messages of vendors may quote prompts, so that they need the scope `bodies:read`. */
 export function showCallsTo(principal: Principal): (call: CallRow) => Readonly<Record<string, unknown>> {
   return hasScope(principal, 'bodies:read') ? tellCall : (call) => tellCall(withoutVendorMessages(call));
+}
+
+/** Shows a call to its caller, who has received its error: without what vendors reported to the operator. */
+export function tellOwnCall(call: CallRow): Readonly<Record<string, unknown>> {
+  const { errorMessage } = call;
+  return tellCall({ ...withoutVendorMessages(call), ...(errorMessage !== undefined && { errorMessage }) });
 }
 
 /** An attempt without a status failed in the network, and its reason is the gateway's own. */
@@ -102,6 +139,17 @@ const HOOK: Schema = {
   },
 };
 
+const HOOK_TIME: Schema = {
+  type: 'object',
+  required: ['plugin', 'hook', 'startMs', 'ms'],
+  properties: {
+    plugin: { type: 'string', description: 'Name of the plugin instance.' },
+    hook: { type: 'string' },
+    startMs: { ...COUNT, description: 'Start, from the start of the call.' },
+    ms: COUNT,
+  },
+};
+
 const COST_PART: Schema = {
   type: 'object',
   required: ['unit', 'quantity', 'usd'],
@@ -126,23 +174,41 @@ const SCHEMAS: Readonly<Record<CallFieldType, Schema>> = Object.freeze({
   units: { type: 'object', additionalProperties: COUNT },
   attempts: { type: 'array', items: ATTEMPT },
   hooks: { type: 'array', items: HOOK },
+  times: { type: 'array', items: HOOK_TIME },
   parts: { type: 'array', items: COST_PART },
 });
 
 /** Fields of every record; its cost may be unknown. */
 const REQUIRED: ReadonlySet<string> = new Set([...Object.keys(UNKNOWN_FACTS), 'id', 'at', 'account']);
 
+const PHASES: Schema = Object.freeze({
+  type: ['object', 'null'],
+  description: 'Where the time went, from the arrival of the request; null in records of earlier builds.',
+  properties: {
+    queue_ms: { ...COUNT, description: 'In the line of the account.' },
+    receive_ms: { ...COUNT, description: 'Authentication and reading the body.' },
+    hooks_ms: { ...COUNT, description: 'Hooks of plugins; `hook_times` has them by name.' },
+    store_ms: { ...COUNT, description: 'Holding the cost in the store.' },
+    retry_wait_ms: { ...COUNT, description: 'Pauses before retries.' },
+    vendor_ms: { ...COUNT, description: 'Requests to providers.' },
+    gateway_ms: { ...COUNT, description: 'The rest: the work of the gateway.' },
+  },
+});
+
 export const CALL: Schema = Object.freeze({
   type: 'object',
-  properties: Object.fromEntries(
-    SHOWN.map(({ name, shown, type, about }) => {
-      const described = about === undefined ? {} : { description: about };
-      if (name === 'outcome') return [shown, { enum: OUTCOMES, ...described }];
-      const schema = SCHEMAS[type];
-      const typed = REQUIRED.has(name) ? schema : { ...schema, type: [schema['type'], 'null'] };
-      return [shown, { ...typed, ...described }];
-    }),
-  ),
+  properties: {
+    phases: PHASES,
+    ...Object.fromEntries(
+      SHOWN.map(({ name, shown, type, about }) => {
+        const described = about === undefined ? {} : { description: about };
+        if (name === 'outcome') return [shown, { enum: OUTCOMES, ...described }];
+        const schema = SCHEMAS[type];
+        const typed = REQUIRED.has(name) ? schema : { ...schema, type: [schema['type'], 'null'] };
+        return [shown, { ...typed, ...described }];
+      }),
+    ),
+  },
 });
 
 /** Header of a table of calls, each column with its unit. */

@@ -1,5 +1,4 @@
 import {
-  type CallPage,
   GatewayError,
   isGatewayError,
   openEventStream,
@@ -10,12 +9,12 @@ import {
   toGatewayError,
 } from '../../../contract/index.ts';
 import { createTeamRoutes, hasScope, refuseOtherTag } from '../kit/index.ts';
-import { CALL, showCallsTo, tellCall } from './call-shapes.ts';
-import { listCalls, readCallsQuery } from './calls-query.ts';
+import { CALL, showCallsTo, tellOwnCall } from './call-shapes.ts';
+import { type FoundCalls, findCalls, readCallsQuery, tellCovered } from './calls-query.ts';
 import { findCall } from './find-call.ts';
 import { eventId, type Followed, followCalls } from './follow-calls.ts';
 import { descriptions, ownCalls, querySchema, RANGE_WORDS, wordsOf } from './route-query.ts';
-import { FILTER_WORDS, MAX_LIMIT, readChoice, type Words, wrongWord } from './words.ts';
+import { FILTER_WORDS, MAX_LIMIT, readChoice, SEARCHES, type Words, wrongWord } from './words.ts';
 
 /** Returns the stored content of a call; undefined if content is not stored. */
 export type FindBodies = (id: string) => Promise<object | undefined>;
@@ -24,9 +23,21 @@ const LIST_WORDS = Object.freeze({
   outcome: 'Calls with this outcome: ok, error, aborted, refused, expired or unknown.',
   request: 'Calls of the HTTP request with this id (`x-request-id`).',
   ...RANGE_WORDS,
+  ...SEARCHES,
+  sort: 'time (newest first), or cost, duration, first_byte or tokens of the latest 5,000 matching calls, highest first. Default: time.',
+  count: 'true adds the number of matching calls, up to the latest 5,000.',
   limit: `Maximum number of calls per page, 1 to ${MAX_LIMIT}. Default: 50.`,
   after: '`next` of the previous page.',
 } as const);
+
+const COVERED: Schema = {
+  type: 'object',
+  required: ['calls', 'is_complete'],
+  properties: {
+    calls: { type: 'integer' },
+    is_complete: { type: 'boolean', description: 'False if more calls match.' },
+  },
+};
 
 const LIST: Schema = {
   type: 'object',
@@ -37,8 +48,10 @@ const LIST: Schema = {
     has_more: {
       type: 'boolean',
       description:
-        'True also for pages with few or no calls. Filters other than account, user, key, session and request check some thousands of records per page; `next` continues after them.',
+        'True also for pages with few calls. Filters other than account, user, key, session and request check some thousands of records per page; `next` continues after them. A page is empty only if ten seconds of search found nothing.',
     },
+    count: { ...COVERED, description: 'With `count=true`: number of matching calls.' },
+    sorted_of: { ...COVERED, description: 'With `sort`: number of compared calls.' },
     next: { type: 'string', description: 'Value of `after` for the next page.' },
   },
 };
@@ -63,8 +76,8 @@ function ownRoute(api: PluginApi, permission: string): Route {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
       respond(
         ctx,
-        await listCalls(api.books.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }),
-        tellCall,
+        await findCalls(api.books.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }),
+        tellOwnCall,
       );
     },
   };
@@ -92,7 +105,7 @@ function adminRoute(api: PluginApi): Route {
       const { follow, ...words } = wordsOf(ctx);
       if (readChoice({ follow }, 'follow', ['false', 'true']) === 'true')
         return respondFollowing(ctx, api, words, followers);
-      respond(ctx, await listCalls(api.books.ledger, readCallsQuery(words, Date.now())));
+      respond(ctx, await findCalls(api.books.ledger, readCallsQuery(words, Date.now())));
     },
   };
 }
@@ -134,7 +147,7 @@ export function registerTeamCalls(api: PluginApi): void {
     async handler(ctx, { tag }) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
       refuseOtherTag(query.filter.tag, tag);
-      respond(ctx, await listCalls(api.books.ledger, { ...query, filter: { ...query.filter, tag } }));
+      respond(ctx, await findCalls(api.books.ledger, { ...query, filter: { ...query.filter, tag } }));
     },
   });
   route({
@@ -153,15 +166,16 @@ export function registerTeamCalls(api: PluginApi): void {
 
 function respond(
   ctx: Pick<RouteContext, 'set' | 'body' | 'state'>,
-  { calls, next }: CallPage,
+  found: FoundCalls,
   show = showCallsTo(ctx.state.principal),
 ): void {
   ctx.set('cache-control', 'no-store');
   ctx.body = {
     object: 'list',
-    data: calls.map(show),
-    has_more: next !== undefined,
-    ...(next !== undefined && { next }),
+    data: found.calls.map(show),
+    has_more: found.next !== undefined,
+    ...(found.next !== undefined && { next: found.next }),
+    ...tellCovered(found),
   };
 }
 
@@ -183,7 +197,9 @@ async function respondFollowing(
   /** Users who follow this process now. */
   followers: string[],
 ): Promise<void> {
-  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
+  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request', 'sort', 'count'].find(
+    (word) => words[word] !== undefined,
+  );
   if (wrong !== undefined) throw wrongWord(wrong, 'cannot be combined with follow=true, which returns new calls only.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? 0 : limit;

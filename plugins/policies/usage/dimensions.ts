@@ -6,6 +6,8 @@ const DIMENSIONS = Object.freeze({
   user: 'user',
   key: 'key',
   tag: 'tags',
+  // A tag that the gateway sets.
+  end_user: 'tags',
   provider: 'provider',
   model: 'model',
   operation: 'operation',

@@ -19,7 +19,7 @@ import { printable } from '../kit/printable.ts';
 import { bodyRules, CALLS_CONFIG, checkCalls } from './bodies/config.ts';
 import { BODIES, keepBodies, personalBodies, type StoredBodies } from './bodies/keep-bodies.ts';
 import { formatCallHead, formatCallLine, formatCalls, tellCall } from './call-shapes.ts';
-import { listCalls, readCallsQuery } from './calls-query.ts';
+import { findCalls, readCallsQuery, tellCovered } from './calls-query.ts';
 import { callsRoutes, type FindBodies, registerTeamCalls } from './calls-routes.ts';
 import type { By } from './dimensions.ts';
 import { findCall } from './find-call.ts';
@@ -29,7 +29,7 @@ import { readInstant, readLast, readZone } from './range.ts';
 import { NONE, type Sums } from './report.ts';
 import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './route-query.ts';
 import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
-import { FILTER_WORDS, type FilterWord, type Words, wordsOfOptions, wrongWord } from './words.ts';
+import { FILTER_WORDS, type FilterWord, SEARCHES, type Words, wordsOfOptions, wrongWord } from './words.ts';
 
 /** Columns after the names, in order. */
 const COLUMNS = Object.freeze({
@@ -234,9 +234,18 @@ async function respond(ctx: RouteContext, { books: { ledger } }: PluginApi, quer
 
 /** Command options that select calls and time. */
 function chooseOptions(filters: readonly FilterWord[]): readonly CommandOption[] {
-  const words = { ...RANGE_WORDS, ...descriptions(filters) };
-  return Object.entries(words).map(([word, summary]) => ({ flags: `--${word} <${word}>`, summary: plain(summary) }));
+  return optionsOf({ ...RANGE_WORDS, ...descriptions(filters) });
 }
+
+/** Options of parameters: `--end-user <end-user>` for `end_user`. */
+function optionsOf(words: Readonly<Record<string, string>>): readonly CommandOption[] {
+  return Object.entries(words).map(([word, summary]) => {
+    const name = word.replaceAll('_', '-');
+    return { flags: `--${name} <${name}>`, summary: plain(summary) };
+  });
+}
+
+const SEARCH_OPTIONS = optionsOf(SEARCHES);
 
 /** Help texts have no backticks and begin in lower case. */
 function plain(text: string): string {
@@ -346,17 +355,26 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
       ...chooseOptions(FILTER_WORDS),
       { flags: '--outcome <how>', summary: 'ok, error, aborted, refused, expired or unknown' },
       { flags: '--request <id>', summary: 'calls of the HTTP request with this id (x-request-id)' },
+      ...SEARCH_OPTIONS,
+      { flags: '--sort <how>', summary: 'time, cost, duration, first_byte or tokens, highest first (default: time)' },
+      { flags: '--count', summary: 'print the number of matching calls' },
       { flags: '--since <when>', summary: 'a duration until now, such as 1h, or a time as in --from' },
       { flags: '--limit <n>', summary: 'number of calls (default: 50, with --follow 10)' },
       { flags: '--after <cursor>', summary: 'continue after that page' },
       { flags: '--follow', summary: 'show new calls as they are settled, until Ctrl-C' },
     ],
     async run(input) {
-      const words = readSince(wordsOfOptions(input.options));
+      const words = readSince({
+        ...wordsOfOptions(input.options),
+        ...(input.options['count'] === true && { count: 'true' }),
+      });
       if (input.options['follow'] === true) return follow(ledger, words, input);
-      const { calls, next } = await listCalls(ledger, readCallsQuery(words, Date.now()), MOST_MS);
-      const data = { object: 'list', data: calls.map(tellCall), has_more: next !== undefined };
+      const found = await findCalls(ledger, readCallsQuery(words, Date.now()), MOST_MS);
+      const { calls, next, counted, sortedOf } = found;
+      const data = { object: 'list', data: calls.map(tellCall), has_more: next !== undefined, ...tellCovered(found) };
       input.io.result({ ...data, ...(next !== undefined && { next }) }, formatCalls(calls, input.io));
+      if (counted) input.io.note(`${counted.calls}${counted.isComplete ? '' : ' or more'} calls match.`);
+      if (sortedOf?.isComplete === false) input.io.note(`Sorted: the latest ${sortedOf.calls} of them.`);
       if (next !== undefined) input.io.note(`More: --after ${next}`);
     },
     subcommands: [showCommand(ledger, findBodies)],
@@ -399,7 +417,9 @@ function readSince({ since, ...words }: Words): Words {
 }
 
 async function follow(ledger: Calls, words: Words, { io, signal }: CommandInput): Promise<void> {
-  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
+  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request', 'sort', 'count'].find(
+    (word) => words[word] !== undefined,
+  );
   if (wrong !== undefined)
     throw wrongWord(wrong, 'cannot be combined with --follow. Use --limit for the number of earlier calls.');
   const { filter, limit } = readCallsQuery(words, Date.now());

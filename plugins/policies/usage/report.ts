@@ -1,4 +1,5 @@
 import { parseJson, type ReportDimension, type ReportRow, readArray } from '../../../contract/index.ts';
+import { END_USER_TAG, tagName } from '../kit/index.ts';
 import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
 
 /** Sums of calls; money in nano-dollars. */
@@ -60,7 +61,7 @@ export const NONE = '-';
 
 /** Store dimensions that a report needs. */
 export function dimensionsOf(by: readonly By[]): readonly ReportDimension[] {
-  return by.flatMap((word) => dimensionOf(word) ?? []);
+  return [...new Set(by.flatMap((word) => dimensionOf(word) ?? []))];
 }
 
 /** Creates the report from the store's sums; `intervals` are the names of the time intervals. */
@@ -90,15 +91,25 @@ export function makeReport(found: readonly ReportRow[], by: readonly By[], inter
 
 function nameOf(word: By, row: ReportRow, tag: string, intervals: readonly string[]): string {
   if (word === 'tag') return tag;
+  if (word === 'end_user') return endUserOf(row);
   if (isTimeUnit(word)) return intervals[row.interval] ?? NONE;
   const dimension = dimensionOf(word);
   return (dimension && row[dimension]) || NONE;
 }
 
 /** Tags of a group without duplicates: a call with several tags is in the row of each. */
-function tagsOf({ tags = '[]' }: ReportRow): readonly string[] {
-  const names = readArray(parseJson(tags)).filter((tag) => typeof tag === 'string');
+function tagsOf(row: ReportRow): readonly string[] {
+  const names = allTagsOf(row).filter((tag) => tagName(tag) !== END_USER_TAG);
   return names.length === 0 ? [NONE] : [...new Set(names)];
+}
+
+function allTagsOf({ tags = '[]' }: ReportRow): readonly string[] {
+  return readArray(parseJson(tags)).filter((tag) => typeof tag === 'string');
+}
+
+function endUserOf(row: ReportRow): string {
+  const tag = allTagsOf(row).find((each) => tagName(each) === END_USER_TAG);
+  return tag?.slice(END_USER_TAG.length + 1) || NONE;
 }
 
 function sumsOf({ requests, errors, units, cost, saved, estimated, unpriced }: ReportRow): Sums {

@@ -1,4 +1,5 @@
 import { type CallFilter, GatewayError, isObject, type Ledger, parseJson, readArray } from '../../../contract/index.ts';
+import { END_USER_TAG } from '../kit/index.ts';
 import { type By, isTimeUnit, readBy } from './dimensions.ts';
 import { type Latencies, measureLatency } from './latency.ts';
 import { cutRange, type Range, readRange, readZone } from './range.ts';
@@ -39,13 +40,22 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
       ? { from: after.from, to: after.to, zone: readZone(tz) }
       : readRange({ from, to, last, period, tz }, now),
     by,
-    filter: readFilter(words),
+    filter: readReportFilter(words),
     sort: readChoice(words, 'sort', ['name', 'cost']),
     limit: readLimit(words['limit'], DEFAULT_LIMIT),
     after,
     format,
     latency,
   };
+}
+
+/** Sums know the end user as a tag. */
+function readReportFilter(words: Words): CallFilter {
+  const filter = readFilter(words);
+  const endUser = words['end_user'];
+  if (endUser === undefined) return filter;
+  if (filter.tag !== undefined) throw wrongWord('tag', 'cannot be combined with "end_user" in a report.');
+  return { ...filter, tag: `${END_USER_TAG}=${endUser}` };
 }
 
 /** Report with one page of its rows. */

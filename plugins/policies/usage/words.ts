@@ -1,4 +1,5 @@
-import { type CallFilter, GatewayError } from '../../../contract/index.ts';
+import { isIP } from 'node:net';
+import { type CallFilter, type CallSearch, GatewayError, parseDuration, parseUsd } from '../../../contract/index.ts';
 
 /** Parameters of a query or a command line, by name. */
 export type Words = Readonly<Record<string, string | undefined>>;
@@ -13,11 +14,66 @@ export const FILTERS = Object.freeze({
   model: 'Calls to this model, by the provider’s name.',
   operation: 'Calls of this operation, such as `chat`.',
   session: 'Calls of this session with stored records.',
+  end_user: 'Calls for this end user of the caller’s application.',
 } as const);
 
 export type FilterWord = keyof typeof FILTERS;
 
 export const FILTER_WORDS = Object.freeze(Object.keys(FILTERS) as FilterWord[]);
+
+/** Parameters that search records of calls, with their descriptions. Reports have no records. */
+export const SEARCHES = Object.freeze({
+  search:
+    'Part of a name: user, key, account, end user, session, tag, model, alias, provider, address, call or request id. In any case.',
+  address: 'Calls from this address, or from a network such as 10.1.0.0/16.',
+  error_code: 'Calls with this error code, such as rate_limited.',
+  status: 'Calls with an attempt with this HTTP status of the provider.',
+  alias: 'Calls of requests with this alias or model name.',
+  min_cost: 'Calls that cost at least this many US dollars.',
+  min_duration: 'Calls that took at least this long, such as 5s.',
+} as const);
+
+/** Reads the conditions on records. */
+export function readSearch(words: Words): CallSearch {
+  const { search, address, error_code: errorCode, status, alias, min_cost: cost, min_duration: duration } = words;
+  if (status !== undefined && !/^[1-5]\d\d$/.test(status))
+    throw wrongWord('status', 'must be an HTTP status, such as 429.');
+  const found: CallSearch = {
+    ...(search !== undefined && { search }),
+    ...(words['end_user'] !== undefined && { endUser: words['end_user'] }),
+    ...(address !== undefined && { address: readNetwork(address) }),
+    ...(errorCode !== undefined && { errorCode }),
+    ...(status !== undefined && { status: Number(status) }),
+    ...(alias !== undefined && { requested: alias }),
+    ...(cost !== undefined && { minCost: readAmount(cost) }),
+    ...(duration !== undefined && { minDurationMs: readDuration(duration) }),
+  };
+  return found;
+}
+
+function readNetwork(text: string): string {
+  const [address = '', bits] = text.split('/');
+  const longest = isIP(address) === 6 ? 128 : 32;
+  if (isIP(address) === 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= longest)))
+    throw wrongWord('address', 'must be an IP address or a network, such as 203.0.113.7 or 10.1.0.0/16.');
+  return text;
+}
+
+function readAmount(text: string): number {
+  try {
+    return parseUsd(text);
+  } catch {
+    throw wrongWord('min_cost', 'must be US dollars, such as 0.05.');
+  }
+}
+
+function readDuration(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch {
+    throw wrongWord('min_duration', 'must be a duration, such as 5s.');
+  }
+}
 
 /** Longest value of a parameter. */
 export const MAX_WORD = 1000;
@@ -73,7 +129,8 @@ export function wrongWord(param: string, reason: string): GatewayError {
 /** Command line options with a value. */
 export function wordsOfOptions(options: Readonly<Record<string, string | boolean | undefined>>): Words {
   const words = Object.entries(options).flatMap(([name, value]) =>
-    typeof value === 'string' ? [[name, value] as const] : [],
+    // `endUser`, of the option `--end-user`, is the parameter `end_user`.
+    typeof value === 'string' ? [[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value] as const] : [],
   );
   const long = words.find(([name, value]) => name !== 'after' && value.length > MAX_WORD);
   if (long) throw wrongWord(long[0], `is longer than ${MAX_WORD} characters.`);

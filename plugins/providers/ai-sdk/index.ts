@@ -14,6 +14,7 @@ import type { SpeechProvider } from '../../tts/kit/index.ts';
 import { PROVIDER_OPTIONS, type ProviderConfig, readApiKeys, TURN_ORDER_OPTION } from '../kit/index.ts';
 import { drop, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from '../openai-compatible.ts';
 import { type AiClient, createClient } from './client.ts';
+import { FAILURES } from './failures.ts';
 import { IMAGES } from './images.ts';
 import { DROPPED_EVENT } from './models.ts';
 import { speechOffer } from './speech.ts';
@@ -249,6 +250,7 @@ const SPEC = Object.freeze({
   ],
   errors: {
     codes: {
+      ...FAILURES,
       ai_nosuchmodelerror: 'model_not_found',
       ai_unsupportedfunctionalityerror: 'model_not_found',
       ai_loadapikeyerror: 'authentication',
@@ -258,5 +260,9 @@ const SPEC = Object.freeze({
       unknownversion: 'upstream_error',
       own_transport: 'upstream_error',
     },
+    messages: [
+      { status: [400], text: /^too many tokens/i, is: 'context_length' },
+      { status: [429], text: /capacity exceeded/i, is: 'overloaded' },
+    ],
   },
 } satisfies Parameters<typeof openaiCompatible>[0]);

@@ -1,4 +1,4 @@
-import type { JsonObject, TransportResponse } from '../../../contract/index.ts';
+import { type JsonObject, readCount, readObject, type TransportResponse } from '../../../contract/index.ts';
 import type { AiModel, AiPackage } from './package.ts';
 import { namesOf } from './read-result.ts';
 import { jsonResponse } from './responses.ts';
@@ -42,4 +42,12 @@ export function setNames(fields: JsonObject): readonly string[] {
 export function base64Of(data: unknown): string | undefined {
   const text = data instanceof Uint8Array ? Buffer.from(data).toString('base64') : data;
   return typeof text === 'string' && text !== '' ? text : undefined;
+}
+
+/** Tokens of a vendor's own usage; undefined for other units. */
+export function readTokens(usage: unknown): { readonly input: number; readonly output: number } | undefined {
+  const { inputTokens, input_tokens = inputTokens, prompt_tokens = input_tokens, ...others } = readObject(usage);
+  const { outputTokens, output_tokens = outputTokens, completion_tokens = output_tokens } = others;
+  const [input, output] = [readCount(prompt_tokens), readCount(completion_tokens)];
+  return input === undefined || output === undefined ? undefined : { input, output };
 }

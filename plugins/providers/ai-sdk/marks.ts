@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseJson, readString } from '../../../contract/index.ts';
+import { isObject, type JsonObject, parseJson, readArray, readObject, readString } from '../../../contract/index.ts';
 
 /**
  * Metadata that a package wants back with a part of an earlier answer, such as a signature. It travels in the `data`
@@ -8,6 +8,8 @@ export interface Mark {
   /** Part with the metadata: `reasoning`, `text`, or `call <id>`. */
   readonly of: string;
   readonly metadata: JsonObject;
+  /** Text of a thought. */
+  readonly text?: string;
 }
 
 const PREFIX = 'ai-sdk:';
@@ -15,18 +17,25 @@ const PREFIX = 'ai-sdk:';
 /** Longer metadata is left out, and reported. */
 const MAX_LENGTH = 256 * 1024;
 
-/** Writes metadata; undefined for none, or too much. */
-export function writeMark(of: string, metadata: unknown): string | undefined {
-  if (!isObject(metadata) || Object.keys(metadata).length === 0) return undefined;
-  const text = JSON.stringify({ of, metadata });
+/** True for metadata that has to come back. */
+export function isMarked(metadata: unknown): metadata is JsonObject {
+  return isObject(metadata) && Object.keys(metadata).length > 0;
+}
+
+/** Writes one mark, or all marks of a response; undefined for too much metadata. */
+export function writeMark(mark: Mark | readonly Mark[]): string | undefined {
+  const text = JSON.stringify(mark);
   return text.length > MAX_LENGTH ? undefined : PREFIX + Buffer.from(text).toString('base64');
 }
 
-/** Reads the metadata of a detail that {@link writeMark} wrote; undefined for any other detail. */
-export function openMark({ data, signature }: JsonObject): Mark | undefined {
-  const text = readString(data) ?? readString(signature);
-  if (!text?.startsWith(PREFIX)) return undefined;
-  const mark = parseJson(Buffer.from(text.slice(PREFIX.length), 'base64').toString('utf8'));
-  if (!isObject(mark) || !isObject(mark['metadata'])) return undefined;
-  return { of: readString(mark['of']) ?? '', metadata: mark['metadata'] };
+/** Reads the marks of a detail that {@link writeMark} wrote; undefined for any other detail. */
+export function openMarks({ data, signature }: JsonObject): readonly Mark[] | undefined {
+  const written = readString(data) ?? readString(signature);
+  if (!written?.startsWith(PREFIX)) return undefined;
+  const found = parseJson(Buffer.from(written.slice(PREFIX.length), 'base64').toString('utf8'));
+  return (Array.isArray(found) ? readArray(found) : [found]).map(readObject).flatMap((mark): readonly Mark[] => {
+    const { of, metadata, text } = mark;
+    if (!isObject(metadata)) return [];
+    return [{ of: readString(of) ?? '', metadata, ...(typeof text === 'string' && { text }) }];
+  });
 }

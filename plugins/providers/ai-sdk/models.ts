@@ -46,26 +46,33 @@ async function chat(own: AiPackage, body: JsonObject, context: CallContext): Pro
   if (body['stream'] !== true) {
     const result = readResult(readObject(await runModel(model, 'doGenerate', given)));
     const all = [...dropped, ...(readArray(result['dropped']) as readonly string[])];
-    assertFormat(own.name, body, all);
+    assertTaken(own.name, all);
     return jsonResponse(200, { ...result, ...(all.length > 0 && { dropped: all }) });
   }
   const { stream } = readObject(await runModel(model, 'doStream', given));
   if (!(stream instanceof ReadableStream)) throw new TypeError('doStream returned no stream');
-  return eventResponse(events(own.name, body, stream as ReadableStream<unknown>, dropped));
+  return eventResponse(events(own.name, stream as ReadableStream<unknown>, dropped));
 }
 
-/** Refuses an answer whose format the package has ignored. */
-function assertFormat(name: string, body: JsonObject, dropped: readonly string[]): void {
-  const { type } = readObject(body['response_format']);
-  if (dropped.includes('response_format') && (type === 'json_schema' || type === 'json_object'))
-    throw new NotTaken(`The package "${name}" does not support \`response_format\` for this model. Use another model.`);
+/** Parts of a request without which a response is wrong, by the names that packages give them in warnings. */
+const REQUIRED: Readonly<Record<string, string>> = Object.freeze({
+  response_format: '`response_format`',
+  tools: '`tools`',
+  'tool messages': 'results of tools',
+  toolContent: 'results of tools in requests without `tools`',
+});
+
+/** Refuses a response to a request of which the package has ignored a required part. */
+function assertTaken(name: string, dropped: readonly string[]): void {
+  const [missing] = dropped.flatMap((each) => (Object.hasOwn(REQUIRED, each) ? [REQUIRED[each]] : []));
+  if (missing !== undefined)
+    throw new NotTaken(`The package "${name}" does not support ${missing} for this model. Use another model.`);
 }
 
 const line = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`;
 
 async function* events(
   name: string,
-  body: JsonObject,
   stream: ReadableStream<unknown>,
   written: readonly string[],
 ): AsyncGenerator<string> {
@@ -76,11 +83,12 @@ async function* events(
       const part = isObject(value) ? value : {};
       if (part['type'] === 'stream-start') {
         const dropped = namesOf(part['warnings']);
-        assertFormat(name, body, dropped);
+        assertTaken(name, dropped);
         if (dropped.length > 0) yield droppedEvent(dropped);
       } else if (part['type'] === 'error') throw part['error'];
       else for (const chunk of writer.push(part)) yield line(chunk);
     }
+    if (writer.dropped.size > 0) yield droppedEvent([...writer.dropped]);
   } catch (error) {
     yield line({ error: describeError(error, name) });
   }

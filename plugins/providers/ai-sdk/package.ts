@@ -160,7 +160,10 @@ function findFactory(exported: Readonly<Record<string, unknown>>, name: string, 
     const hint = near === undefined ? namesOf(exported) : `Did you mean "${near}"?`;
     throw new OptionError('/factory', `is "${wanted}", which "${name}" does not export`, hint);
   }
-  const [only, ...others] = names;
+  // Several names of one function are one.
+  const [only, ...others] = names.filter(
+    (each, at) => names.findIndex((one) => exported[one] === exported[each]) === at,
+  );
   if (only === undefined)
     throw new OptionError(
       '/package',

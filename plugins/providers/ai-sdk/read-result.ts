@@ -1,18 +1,18 @@
 import { isObject, type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
 import { toolCallId } from '../kit/index.ts';
-import { writeMark } from './marks.ts';
+import { isMarked, type Mark, writeMark } from './marks.ts';
 
 /** Maximum length of a tool call id that every vendor accepts. */
 const MAX_ID = 64;
 
 /** Response of a model in OpenAI's form, with the fields that the package ignored. */
 export function readResult(result: JsonObject): JsonObject {
-  const writer = createWriter();
+  const writer = createWriter(false);
   const message = new Map<string, unknown>();
   for (const part of readArray(result['content']).map(readObject))
     for (const delta of writer.part(part)) join(message, delta);
   const { id, modelId, timestamp } = readObject(result['response']);
-  const dropped = namesOf(result['warnings']);
+  const dropped = [...namesOf(result['warnings']), ...writer.dropped];
   return {
     ...headOf({ id, modelId, timestamp }),
     choices: [{ index: 0, message: Object.fromEntries(message), ...endOf(result['finishReason']) }],
@@ -33,17 +33,20 @@ function join(message: Map<string, unknown>, delta: JsonObject): void {
 export interface StreamWriter {
   /** Event streams' data for a part; undefined for a part without an effect. */
   push(part: JsonObject): readonly JsonObject[];
+  /** Parts so far that OpenAI's form does not have. */
+  readonly dropped: ReadonlySet<string>;
 }
 
 /** Converts the parts of a streamed answer to OpenAI's chunks. */
 export function createStreamWriter(): StreamWriter {
-  const writer = createWriter();
+  const writer = createWriter(true);
   let head: JsonObject = {};
   const chunk = (delta: JsonObject, more: JsonObject = {}): JsonObject => ({
     ...head,
     choices: [{ index: 0, delta, finish_reason: null, ...more }],
   });
   return {
+    dropped: writer.dropped,
     push(part) {
       if (part['type'] === 'response-metadata') {
         head = headOf(part);
@@ -65,28 +68,53 @@ interface Block {
   metadata: JsonObject;
 }
 
+interface Writer {
+  part(part: JsonObject): readonly JsonObject[];
+  end(): readonly JsonObject[];
+  readonly dropped: ReadonlySet<string>;
+}
+
 interface Call {
   readonly index: number;
   written: boolean;
 }
 
-/** Converts parts of answers to deltas of OpenAI's form. Parts of whole answers and of streams may be mixed. */
-function createWriter(): { part(part: JsonObject): readonly JsonObject[]; end(): readonly JsonObject[] } {
+/**
+ * Converts parts of answers to deltas of OpenAI's form. Parts of whole answers and of streams may be mixed. The last
+ * detail of a stream has all marks, since OpenAI's client keeps no other.
+ */
+function createWriter(isStream: boolean): Writer {
+  const texts = new Map<unknown, JsonObject>();
   const blocks = new Map<unknown, Block>();
   const calls = new Map<string, Call>();
+  const dropped = new Set<string>();
   let details = 0;
 
   const detail = (fields: JsonObject): JsonObject => ({ ...fields, format: 'ai-sdk', index: details++ });
+  const marks: Mark[] = [];
   const reasoning = (text: string, metadata: unknown, last = text): readonly JsonObject[] => {
-    const data = writeMark('reasoning', metadata);
-    if (data === undefined) return last === '' ? [] : [{ reasoning_content: last }];
-    if (text === '') return [{ reasoning_details: [detail({ type: 'reasoning.encrypted', data })] }];
+    const said = last === '' ? [] : [{ reasoning_content: last }];
+    if (!isMarked(metadata)) return said;
+    marks.push({ of: 'reasoning', metadata, text });
+    const data = writeMark({ of: 'reasoning', metadata });
+    if (data === undefined || text === '') return [...said, ...encrypted(data)];
     const kept = detail({ type: 'reasoning.text', text, data });
     return [{ reasoning_content: last, reasoning_details: [kept] }];
   };
+  const encrypted = (data: string | undefined): readonly JsonObject[] => {
+    if (data !== undefined) return [{ reasoning_details: [detail({ type: 'reasoning.encrypted', data })] }];
+    dropped.add('metadata');
+    return [];
+  };
   const hidden = (of: string, metadata: unknown): readonly JsonObject[] => {
-    const data = writeMark(of, metadata);
-    return data === undefined ? [] : [{ reasoning_details: [detail({ type: 'reasoning.encrypted', data })] }];
+    if (!isMarked(metadata)) return [];
+    const mark = { of, metadata };
+    marks.push(mark);
+    return isStream ? [] : encrypted(writeMark(mark));
+  };
+  const allMarks = (): readonly JsonObject[] => {
+    const isWritten = marks.length === 0 || (marks.length === 1 && marks[0]?.of === 'reasoning');
+    return isStream && !isWritten ? encrypted(writeMark(marks)) : [];
   };
   const open = ({ id, providerMetadata }: JsonObject): Block => {
     const block = blocks.get(id) ?? { text: '', held: '', metadata: {} };
@@ -106,17 +134,20 @@ function createWriter(): { part(part: JsonObject): readonly JsonObject[]; end():
   };
 
   return {
+    dropped,
     part(part) {
       const { type, providerMetadata } = part;
       switch (type) {
         case 'text':
           return [...hidden('text', providerMetadata), { content: readString(part['text']) ?? '' }];
+        case 'text-start':
         case 'text-delta': {
+          if (isMarked(providerMetadata)) texts.set(part['id'], providerMetadata);
           const text = readString(part['delta']);
           return text === undefined ? [] : [{ content: text }];
         }
         case 'text-end':
-          return hidden('text', providerMetadata);
+          return hidden('text', providerMetadata ?? texts.get(part['id']));
         case 'reasoning':
           return reasoning(readString(part['text']) ?? '', providerMetadata);
         case 'reasoning-start':
@@ -158,13 +189,20 @@ function createWriter(): { part(part: JsonObject): readonly JsonObject[]; end():
         }
         case 'source':
           return [{ annotations: [annotationOf(part)] }];
-        case 'file':
-          return fileOf(part);
+        case 'file': {
+          const images = fileOf(part);
+          if (images.length === 0) dropped.add('file');
+          return images;
+        }
+        case 'reasoning-file':
+        case 'custom':
+          dropped.add(type);
+          return [];
         default:
           return [];
       }
     },
-    end: () => [...blocks.keys()].flatMap((id) => close(id)),
+    end: () => [...[...blocks.keys()].flatMap((id) => close(id)), ...allMarks()],
   };
 }
 
@@ -182,10 +220,11 @@ function annotationOf({ sourceType, url, title, filename, id }: JsonObject): Jso
 
 /** Image that a model made, as relays write it. */
 function fileOf({ mediaType, data }: JsonObject): readonly JsonObject[] {
-  const held = isObject(data) && 'data' in data ? data['data'] : data;
+  if (typeof mediaType !== 'string' || !mediaType.startsWith('image/')) return [];
+  const { data: held = data, url: address } = readObject(data);
   const base64 = held instanceof Uint8Array ? Buffer.from(held).toString('base64') : held;
-  if (typeof mediaType !== 'string' || !mediaType.startsWith('image/') || typeof base64 !== 'string') return [];
-  return [{ images: [{ type: 'image_url', image_url: { url: `data:${mediaType};base64,${base64}` } }] }];
+  const url = typeof base64 === 'string' ? `data:${mediaType};base64,${base64}` : address && String(address);
+  return typeof url === 'string' ? [{ images: [{ type: 'image_url', image_url: { url } }] }] : [];
 }
 
 function headOf({ id, modelId, timestamp }: JsonObject): JsonObject {

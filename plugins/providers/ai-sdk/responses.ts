@@ -6,6 +6,7 @@ import {
   readString,
   type TransportResponse,
 } from '../../../contract/index.ts';
+import { readFailure } from './failures.ts';
 
 /** Error of a package as a response: the vendor's own, if it is one. */
 export function errorResponse(error: unknown, name: string): TransportResponse {
@@ -18,6 +19,12 @@ export function errorResponse(error: unknown, name: string): TransportResponse {
   );
   const { 'content-length': _length, 'content-encoding': _encoding, ...kept } = headers;
   const vendors = typeof responseBody === 'string' ? parseJson(responseBody) : undefined;
+  const failure = status === undefined ? undefined : readFailure(status, vendors, headers);
+  if (status !== undefined && failure) {
+    const { class: type, message, retryAfterMs } = failure;
+    const retry = retryAfterMs === undefined ? {} : { 'retry-after-ms': String(retryAfterMs) };
+    return jsonResponse(status, { error: { type: `failure_${type}`, message } }, { ...kept, ...retry });
+  }
   if (status !== undefined && isObject(vendors)) return jsonResponse(status, vendors, kept);
   return jsonResponse(status ?? 500, { error: describeError(error, name) }, kept);
 }

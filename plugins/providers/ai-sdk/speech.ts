@@ -1,4 +1,4 @@
-import { type JsonObject, type Provider, readCount, readObject, readString } from '../../../contract/index.ts';
+import { type JsonObject, type Provider, readObject, readString } from '../../../contract/index.ts';
 import {
   decodeJsonSound,
   pickSpeechOptions,
@@ -7,7 +7,7 @@ import {
   type SpeechProvider,
   unwrapWav,
 } from '../../tts/kit/index.ts';
-import { base64Of, InvalidResult, type Job, respondWith, runModel } from './job.ts';
+import { base64Of, InvalidResult, type Job, readTokens, respondWith, runModel } from './job.ts';
 import { namesOf } from './read-result.ts';
 import { NotTaken } from './write-options.ts';
 
@@ -37,10 +37,8 @@ const codec: SpeechCodec = {
 
 function readSound(body: unknown): { readonly base64: string; readonly tokens?: { input: number; output: number } } {
   const { audio, usage } = readObject(body);
-  const { input_tokens, inputTokens = input_tokens, output_tokens, outputTokens = output_tokens } = readObject(usage);
-  const [input, output] = [readCount(inputTokens), readCount(outputTokens)];
-  const hasTokens = input !== undefined && output !== undefined;
-  return { base64: readString(audio) ?? '', ...(hasTokens && { tokens: { input, output } }) };
+  const tokens = readTokens(usage);
+  return { base64: readString(audio) ?? '', ...(tokens && { tokens }) };
 }
 
 /** Speech by a package, for the models that the operator lists. The AI SDK has no lists of voices and no limits. */

@@ -1,7 +1,7 @@
 import { type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
 import type { TranscriptionOffer } from '../../formats/kit/index.ts';
 import { transcriptionCodec } from '../../formats/openai-operations.ts';
-import { type Job, respondWith, runModel, setNames } from './job.ts';
+import { type Job, readTokens, respondWith, runModel, setNames } from './job.ts';
 import { NotTaken } from './write-options.ts';
 
 export const TRANSCRIPTION: TranscriptionOffer['codec'] = {
@@ -43,7 +43,7 @@ function readTranscript(result: JsonObject): JsonObject {
     text,
     ...(typeof language === 'string' && { language }),
     ...(hasDuration && { duration, usage: { type: 'duration', seconds: Math.ceil(duration) } }),
-    ...(usage !== undefined && { usage }),
+    ...usageOf(usage),
     segments: readArray(result['segments'])
       .map(readObject)
       .map((each, index) => ({ id: index, start: each['startSecond'], end: each['endSecond'], text: each['text'] })),
@@ -51,4 +51,14 @@ function readTranscript(result: JsonObject): JsonObject {
       words: words.map((each) => ({ word: each['text'], start: each['startSecond'], end: each['endSecond'] })),
     }),
   };
+}
+
+/** Tokens of the vendor, or its usage as it is if it has OpenAI's form. */
+function usageOf(usage: unknown): { readonly usage?: JsonObject } {
+  const given = readObject(usage);
+  if (given['type'] !== undefined) return { usage: given };
+  const tokens = readTokens(usage);
+  if (!tokens) return {};
+  const { input, output } = tokens;
+  return { usage: { type: 'tokens', input_tokens: input, output_tokens: output, total_tokens: input + output } };
 }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, parseJson, readArray, readObject, readString } from '../../../contract/index.ts';
 import { readDataUrl } from '../kit/index.ts';
-import { openMark } from './marks.ts';
+import { openMarks } from './marks.ts';
 import type { SpecVersion } from './package.ts';
 
 /** Options of `doGenerate` and `doStream`, and the fields of the request that they do not have. */
@@ -138,12 +138,18 @@ function textOf(content: unknown): string {
 
 function assistantParts(message: JsonObject, names: Map<unknown, unknown>): readonly JsonObject[] {
   const details = readArray(message['reasoning_details']).map(readObject);
-  const marks = details.map((detail) => ({ detail, mark: openMark(detail) }));
+  const opened = details.map((detail) => ({ detail, marks: openMarks(detail) }));
   const parts: JsonObject[] = [];
+  // A detail with all marks makes the others superfluous.
+  const all = opened.find(({ marks }) => marks !== undefined && marks.length > 1)?.marks;
+  const marks = all ?? opened.flatMap(({ marks: own }) => own ?? []);
+  for (const { of, metadata, text = '' } of all ?? [])
+    if (of === 'reasoning') parts.push({ type: 'reasoning', text, providerOptions: metadata });
   // Clients of streams keep a thought in pieces, the last one with the metadata.
   let pieces = '';
-  for (const { detail, mark } of marks) {
+  for (const { detail, marks: own } of all ? [] : opened) {
     pieces += readString(detail['text']) ?? readString(detail['summary']) ?? '';
+    const [mark] = own ?? [];
     if (mark?.of !== 'reasoning') continue;
     parts.push({ type: 'reasoning', text: pieces, providerOptions: mark.metadata });
     pieces = '';
@@ -151,7 +157,7 @@ function assistantParts(message: JsonObject, names: Map<unknown, unknown>): read
   const thought = pieces || (parts.length === 0 && readString(message['reasoning_content']));
   if (thought) parts.push({ type: 'reasoning', text: thought });
   const metadataOf = (of: string): { readonly providerOptions?: JsonObject } => {
-    const found = marks.find(({ mark }) => mark?.of === of)?.mark;
+    const found = marks.find((mark) => mark.of === of);
     return found ? { providerOptions: found.metadata } : {};
   };
   const text = textOf(message['content']);
@@ -182,7 +188,7 @@ function userPart(part: JsonObject, version: SpecVersion, urls: SupportedUrls): 
   if (type === 'input_audio') {
     const { data, format } = readObject(part['input_audio']);
     const mediaType = AUDIO[String(format)] ?? 'audio/wav';
-    return { type: 'file', mediaType, data: dataOf(readString(data) ?? '', version) };
+    return { type: 'file', mediaType, data: dataOf(readString(data) ?? '', mediaType, version) };
   }
   if (type === 'file') {
     const { file_data: data, filename } = readObject(part['file']);
@@ -195,7 +201,8 @@ function userPart(part: JsonObject, version: SpecVersion, urls: SupportedUrls): 
 function filePart(given: unknown, mediaType: string, version: SpecVersion, urls: SupportedUrls): JsonObject {
   const url = readString(given) ?? '';
   const inline = readDataUrl(url);
-  if (inline) return { type: 'file', mediaType: inline.mediaType, data: dataOf(inline.data, version) };
+  if (inline)
+    return { type: 'file', mediaType: inline.mediaType, data: dataOf(inline.data, inline.mediaType, version) };
   const isFetched = Object.entries(urls).some(
     ([type, patterns]) => isSameKind(type, mediaType) && readArray(patterns).some((each) => isMatch(each, url)),
   );
@@ -213,6 +220,8 @@ function isSameKind(type: string, mediaType: string): boolean {
   return type.startsWith('*') || type.split('/', 1)[0] === mediaType.split('/', 1)[0];
 }
 
-function dataOf(data: string, version: SpecVersion): unknown {
+/** Images as base64. Other files as bytes, since a package may take a text for the content itself. */
+function dataOf(base64: string, mediaType: string, version: SpecVersion): unknown {
+  const data = mediaType.startsWith('image/') ? base64 : new Uint8Array(Buffer.from(base64, 'base64'));
   return version === 'v4' ? { type: 'data', data } : data;
 }

@@ -1,4 +1,11 @@
-import { type CallFilter, type CallQuery, type CallRow, GatewayError } from '../../../contract/index.ts';
+import { BlockList, isIP } from 'node:net';
+import {
+  type CallFilter,
+  type CallQuery,
+  type CallRow,
+  type CallSearch,
+  GatewayError,
+} from '../../../contract/index.ts';
 import { pageLimit } from './check.ts';
 import { factText } from './facts.ts';
 
@@ -32,6 +39,67 @@ export function matchesCall(filter: CallFilter, call: CallRow): boolean {
     if (wanted === undefined) return true;
     return name === 'tag' ? call.tags.includes(wanted) : call[name] === wanted;
   });
+}
+
+/** Test for one condition of a search; undefined if the search does not have it. */
+type Condition = (search: CallSearch) => ((call: CallRow) => boolean) | undefined;
+
+/** Conditions on records, which this process tests: their fields have no columns of their own. */
+const CONDITIONS: readonly Condition[] = Object.freeze([
+  ({ search }) => (search === undefined ? undefined : containsText(search.toLowerCase())),
+  ({ endUser }) => (endUser === undefined ? undefined : isEndUser(factText(endUser))),
+  ({ address }) => (address === undefined ? undefined : isFrom(address)),
+  ({ errorCode }) => (errorCode === undefined ? undefined : (call) => call.errorCode === errorCode),
+  ({ status }) =>
+    status === undefined ? undefined : ({ attempts }) => attempts.some((attempt) => attempt.status === status),
+  ({ requested }) => (requested === undefined ? undefined : (call) => (call.requested ?? call.model) === requested),
+  ({ minCost }) => (minCost === undefined ? undefined : ({ cost }) => cost >= minCost),
+  ({ minDurationMs }) => (minDurationMs === undefined ? undefined : ({ durationMs }) => durationMs >= minDurationMs),
+]);
+
+/** Creates the test of a search; undefined if it matches everything. */
+export function createCallTest(search: CallSearch): ((call: CallRow) => boolean) | undefined {
+  const tests = CONDITIONS.flatMap((condition) => condition(search) ?? []);
+  return tests.length === 0 ? undefined : (call) => tests.every((test) => test(call));
+}
+
+function containsText(part: string): (call: CallRow) => boolean {
+  const has = (text: string | undefined): boolean => text?.toLowerCase().includes(part) ?? false;
+  return (call) =>
+    has(call.userId) ||
+    has(call.key) ||
+    has(call.account) ||
+    has(call.endUser) ||
+    has(call.session) ||
+    has(call.model) ||
+    has(call.provider) ||
+    has(call.requested) ||
+    has(call.address) ||
+    has(call.id) ||
+    has(call.requestId) ||
+    call.tags.some(has);
+}
+
+function isEndUser(wanted: string): (call: CallRow) => boolean {
+  return ({ endUser }) => endUser === wanted;
+}
+
+function isFrom(wanted: string): (call: CallRow) => boolean {
+  const [network = '', bits] = wanted.split('/');
+  const list = new BlockList();
+  try {
+    const family = isIP(network) === 6 ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(network, family);
+    else list.addSubnet(network, Number(bits), family);
+  } catch {
+    throw new GatewayError('invalid_request', `"${wanted.slice(0, 60)}" is not an IP address or network.`, {
+      param: 'address',
+    });
+  }
+  return ({ address = '' }) => {
+    const family = isIP(address);
+    return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
+  };
 }
 
 /** Indexed fields of stores, most selective first. */

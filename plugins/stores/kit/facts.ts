@@ -1,4 +1,4 @@
-import type { CallAttempt, CallFacts, CallHook, CostPart, LedgerEntry } from '../../../contract/index.ts';
+import type { CallAttempt, CallFacts, CallHook, CostPart, HookTime, LedgerEntry } from '../../../contract/index.ts';
 import { CALL_FIELDS, type CallFieldType, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 
@@ -67,6 +67,7 @@ const CLEANERS: Readonly<Partial<Record<CallFieldType, (value: never) => unknown
   parts: (parts: readonly CostPart[]) => parts.slice(0, MAX_UNITS).map(cleanPart),
   attempts: (attempts: readonly CallAttempt[]) => attempts.slice(0, MAX_ATTEMPTS).map(cleanAttempt),
   hooks: (hooks: readonly CallHook[]) => hooks.slice(0, MAX_HOOKS).map(cleanHook),
+  times: (times: readonly HookTime[]) => times.slice(0, MAX_HOOKS).map(cleanTime),
   count: whole,
   ms: whole,
   time: whole,
@@ -109,6 +110,10 @@ function cleanAttempt({ target, key, status, class: kind, reason, ms }: CallAtte
 
 function cleanHook({ plugin, hook, action, ms }: CallHook): CallHook {
   return { plugin: factText(plugin), hook: factText(hook), action, ...(ms !== undefined && { ms: whole(ms) }) };
+}
+
+function cleanTime({ plugin, hook, startMs, ms }: HookTime): HookTime {
+  return { plugin: factText(plugin), hook: factText(hook), startMs: whole(startMs), ms: whole(ms) };
 }
 
 /** Rounds to a safe integer of at least 0; invalid numbers become 0. */

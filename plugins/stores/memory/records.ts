@@ -4,6 +4,7 @@ import {
   callCursor,
   chooseIndex,
   cleanFilter,
+  createCallTest,
   indexedBy,
   MOST_LOOKED_AT,
   matchesCall,
@@ -145,6 +146,7 @@ class Records implements CallRecords {
   calls(query: CallQuery): CallPage {
     const { from, to, limit, before } = readCallSpan(query);
     const filter = cleanFilter(query);
+    const test = createCallTest(query);
     const index = chooseIndex(filter);
     const rows = index ? (this.#indexes.get(keyOf(index.name, index.value)) ?? []) : this.#rows;
     const end = before && before.at < to ? { at: before.at, tie: before.tie } : { at: to, tie: '' };
@@ -153,7 +155,7 @@ class Records implements CallRecords {
     for (let place = placeBefore(rows, end), looked = 0; place > 0; place--, looked++) {
       const row = rows[place - 1];
       if (!row || row.at < from) break;
-      const isWanted = matchesCall(filter, row);
+      const isWanted = matchesCall(filter, row) && test?.(row) !== false;
       if (last && (looked === MOST_LOOKED_AT || (isWanted && calls.length === limit)))
         return { calls, next: callCursor({ at: last.at, tie: tieOf(last) }) };
       if (isWanted) calls.push(row);

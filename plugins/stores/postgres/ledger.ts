@@ -11,6 +11,7 @@ import {
   callCursor,
   chooseIndex,
   cleanFilter,
+  createCallTest,
   type IndexedName,
   MOST_LOOKED_AT,
   readCallSpan,
@@ -386,23 +387,31 @@ export function pageStatement(query: CallQuery) {
     order = `${column} DESC, ${order}`;
     bounds = `(${column}, at) >= (${value}, $1) AND (${column}, at, n) < (${value}, $2, $3) AND ${column} IS NOT NULL`;
   }
-  const isAllWanted = Object.keys(filter).length === Number(index !== undefined);
+  const test = createCallTest(query);
+  const isAllWanted = !test && Object.keys(filter).length === Number(index !== undefined);
   const looked = isAllWanted ? limit + 1 : MOST_LOOKED_AT;
+  // A test of records follows the statement, so it may reject any of its rows.
+  if (test) values[3] = MOST_LOOKED_AT;
   const text = `WITH looked AS MATERIALIZED (SELECT * FROM tollgate.calls WHERE ${bounds} ORDER BY ${order} LIMIT ${looked}),
       found AS (SELECT * FROM looked WHERE true${filterSql(filter, 'name', values)} ORDER BY at DESC, n DESC LIMIT $4)
     SELECT f.ref, f.at, f.counted_at, f.n, f.sums[${COST}] AS cost, f.request_id, f.session, f.outcome, f.facts,
       ARRAY[f.name, f.user_id, f.key, f.tags, f.operation, f.provider, f.model] AS dimensions,
       (SELECT count(*) FROM looked) AS looked, l.at AS last_at, l.n AS last_n
     FROM (SELECT at, n FROM looked ORDER BY at, n LIMIT 1) AS l LEFT JOIN found AS f ON true ORDER BY f.at DESC, f.n DESC`;
-  return { text, values, limit, looked };
+  return { text, values, limit, looked, test };
 }
 
 async function readPage(connection: Connection, query: CallQuery): Promise<CallPage> {
-  const { text, values, limit, looked } = pageStatement(query);
+  const { text, values, limit, looked, test } = pageStatement(query);
   const rows = await connection.read('', text, values);
-  const found = rows.filter((row) => row['ref'] !== null);
-  const calls = found.slice(0, limit).map(readCall);
-  const last = found[limit - 1];
+  const found: { readonly row: Row; readonly call: CallRow }[] = [];
+  for (const row of rows) {
+    if (row['ref'] === null || found.length > limit) continue;
+    const call = readCall(row);
+    if (test?.(call) !== false) found.push({ row, call });
+  }
+  const calls = found.slice(0, limit).map(({ call }) => call);
+  const last = found[limit - 1]?.row;
   if (found.length > limit && last !== undefined)
     return { calls, next: callCursor({ at: whole(last['at']), tie: String(last['n']) }) };
   const [{ looked: count, last_at: at, last_n: n } = {}] = rows;

@@ -7,7 +7,15 @@ import {
   type ReportQuery,
   type ReportRow,
 } from '../../../contract/index.ts';
-import { callCursor, chooseIndex, cleanFilter, MOST_LOOKED_AT, matchesCall, readCallSpan } from '../kit/call-filter.ts';
+import {
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  createCallTest,
+  MOST_LOOKED_AT,
+  matchesCall,
+  readCallSpan,
+} from '../kit/call-filter.ts';
 import { type Dimensions, dimensionsOf, hourOf, LONGEST_LAG_MS, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
 import { unreadable } from '../kit/failure.ts';
 import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
@@ -220,12 +228,13 @@ interface Found {
 export async function readPage(connection: Connection, keys: Keys, query: CallQuery): Promise<CallPage> {
   const { limit, ...span } = readCallSpan(query);
   const filter = cleanFilter(query);
+  const test = createCallTest(query);
   const calls: CallRow[] = [];
   let last: Found | undefined;
   let count = 0;
   for await (const batch of readRecords(connection, keys, { ...span, filter })) {
     for (const found of batch) {
-      const isWanted = found.call !== undefined && matchesCall(filter, found.call);
+      const isWanted = found.call !== undefined && matchesCall(filter, found.call) && test?.(found.call) !== false;
       if (last && ((isWanted && calls.length === limit) || count >= MOST_LOOKED_AT))
         return { calls, next: callCursor(last) };
       if (isWanted) calls.push(found.call);

@@ -15,6 +15,7 @@ import {
   callCursor,
   chooseIndex,
   cleanFilter,
+  createCallTest,
   MOST_LOOKED_AT,
   noCallCursor,
   readCallSpan,
@@ -153,26 +154,31 @@ function readPage({ sql: { reads }, names }: CallsTables, query: CallQuery): Cal
   const wanted = texts.map((text) => text ?? null);
   const index = chooseIndex(filter);
   const { page, lastOfPage } = reads[index?.name ?? 'all'];
-  const isAllWanted = Object.keys(filter).length === Number(index !== undefined);
+  const test = createCallTest(query);
+  const isAllWanted = !test && Object.keys(filter).length === Number(index !== undefined);
   const step = isAllWanted ? limit + 1 : STEP;
   const until = performance.now() + PIECE_MS;
-  const found: Row[] = [];
+  const found: { readonly place: RowPosition; readonly call: CallRow }[] = [];
+  const calls = (): readonly CallRow[] => found.slice(0, limit).map(({ call }) => call);
   let place = before && before.at < to ? readPlace(before) : { at: to, tie: NOTHING_BEFORE };
   const value = index ? indexValue(names, index) : null;
   for (let looked = 0; looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < until); looked += step) {
     const span = [value, from, place.at, place.tie] as const;
-    found.push(...page.all(...span, step, ...wanted, limit + 1 - found.length));
+    // A test of records follows the statement, so it may reject any of its rows.
+    const rows = page.all(...span, step, ...wanted, test ? step : limit + 1 - found.length);
+    for (const row of rows) {
+      const call = readRow(row);
+      if (test?.(call) === false) continue;
+      found.push({ place: { at: Number(row['at']), tie: Number(row['n']) }, call });
+      if (found.length > limit) break;
+    }
     const last = found[limit - 1];
-    if (found.length > limit && last)
-      return {
-        calls: found.slice(0, limit).map(readRow),
-        next: cursorOf({ at: Number(last['at']), tie: Number(last['n']) }),
-      };
+    if (found.length > limit && last) return { calls: calls(), next: cursorOf(last.place) };
     const end = lastOfPage.get(...span, step - 1);
-    if (!end) return { calls: found.map(readRow) };
+    if (!end) return { calls: calls() };
     place = placeOf(end);
   }
-  return { calls: found.map(readRow), next: cursorOf(place) };
+  return { calls: calls(), next: cursorOf(place) };
 }
 
 /** Returns the value to look up in an index. Unknown names become a number that no row has. */

@@ -1,4 +1,4 @@
-import { startGateway, type TestGateway } from './gateway.ts';
+import { startGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 
 /** Response of an operators' route. */
 export interface Reported {
@@ -19,13 +19,16 @@ export interface Operator {
   chat(key: string): Promise<{ readonly status: number; readonly code?: string; readonly message?: string }>;
 }
 
-export async function startOperator(config: Record<string, unknown> = {}): Promise<Operator> {
-  const gateway = await startGateway({
+export async function startOperator(
+  config: Record<string, unknown> = {},
+  options: TestGatewayOptions = {},
+): Promise<Operator> {
+  const base = {
     plans: { free: {}, pro: { rpm: 1000 } },
     tags: { team: ['search', 'ads'] },
     models: { quick: 'echo/other' },
-    ...config,
-  });
+  };
+  const gateway = await startGateway({ ...base, ...config }, options);
   const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
   return {
     gateway,

@@ -31,6 +31,7 @@ const SETTINGS: GatewaySettings = {
   defaultPlan: undefined,
   budgets: [],
   tags: {},
+  endUsers: { header: undefined, report: false },
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   url: 'http://127.0.0.1:8787',

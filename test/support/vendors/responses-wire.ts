@@ -66,7 +66,7 @@ function outputOf(said: SaidNatively): readonly Item[] {
 
 /** Complete body of a response. */
 export function responsesBody(said: SaidNatively): Item {
-  const { prompt = 20, completion = 5, cached = 0 } = said.usage ?? {};
+  const { prompt = 20, completion = 5, cached = 0, reasoned = 2 } = said.usage ?? {};
   const isCut = said.finish === 'length';
   return {
     ...head(said),
@@ -75,7 +75,7 @@ export function responsesBody(said: SaidNatively): Item {
     output: outputOf(said),
     usage: {
       ...{ input_tokens: prompt, input_tokens_details: { cached_tokens: cached }, output_tokens: completion },
-      ...{ output_tokens_details: { reasoning_tokens: 2 }, total_tokens: prompt + completion },
+      ...{ output_tokens_details: { reasoning_tokens: reasoned }, total_tokens: prompt + completion },
     },
   };
 }

@@ -7,7 +7,7 @@
 export type Piece =
   | { readonly reasoning: string; readonly signature?: string }
   | { readonly text: string }
-  | { readonly call: string; readonly id: string; readonly arguments: string };
+  | { readonly call: string; readonly id: string; readonly arguments: string; readonly signature?: string };
 
 /** Response of a model; its pieces have this order if the format has one. */
 export interface ScriptedOutput {
@@ -20,6 +20,8 @@ export interface ScriptedOutput {
     readonly completion: number;
     readonly cached?: number;
     readonly written?: number;
+    /** Tokens of thoughts, which `completion` includes; of the wires that report them. */
+    readonly reasoned?: number;
   };
   /** Only Anthropic reports it. */
   readonly stopSequence?: string;
@@ -55,15 +57,23 @@ function finishOf({ finish, pieces }: ScriptedOutput): NonNullable<ScriptedOutpu
   return finish ?? (pieces.some(isCall) ? 'tool_calls' : 'stop');
 }
 
-const usageOf = ({ usage }: ScriptedOutput) => ({ cached: 0, written: 0, prompt: 20, completion: 5, ...usage });
+const usageOf = ({ usage }: ScriptedOutput) => ({
+  cached: 0,
+  written: 0,
+  prompt: 20,
+  completion: 5,
+  reasoned: 0,
+  ...usage,
+});
 
 function openaiUsage(said: ScriptedOutput): object {
-  const { prompt, completion: written, cached } = usageOf(said);
+  const { prompt, completion: written, cached, reasoned } = usageOf(said);
   return {
     prompt_tokens: prompt,
     completion_tokens: written,
     total_tokens: prompt + written,
     prompt_tokens_details: { cached_tokens: cached },
+    ...(reasoned > 0 && { completion_tokens_details: { reasoning_tokens: reasoned } }),
   };
 }
 
@@ -192,19 +202,28 @@ const FINISH = Object.freeze({ stop: 'STOP', length: 'MAX_TOKENS', tool_calls: '
 
 function geminiPart(piece: Piece): object {
   if ('text' in piece) return { text: piece.text };
-  if ('call' in piece) return { functionCall: { id: piece.id, name: piece.call, args: parse(piece.arguments) } };
+  if ('call' in piece)
+    return {
+      functionCall: { id: piece.id, name: piece.call, args: parse(piece.arguments) },
+      ...(piece.signature !== undefined && { thoughtSignature: piece.signature }),
+    };
   return { text: piece.reasoning, thought: true };
 }
 
 function geminiEvent(said: ScriptedOutput, parts: readonly object[], isLast: boolean): object {
-  const { prompt, completion: written, cached } = usageOf(said);
+  const { prompt, completion: written, cached, reasoned } = usageOf(said);
   return {
     candidates: [
       { content: { role: 'model', parts }, index: 0, ...(isLast && { finishReason: FINISH[finishOf(said)] }) },
     ],
     usageMetadata: {
-      ...{ promptTokenCount: prompt, candidatesTokenCount: isLast ? written : 1, totalTokenCount: prompt + written },
+      ...{
+        promptTokenCount: prompt,
+        candidatesTokenCount: isLast ? written - reasoned : 1,
+        totalTokenCount: prompt + written,
+      },
       cachedContentTokenCount: cached,
+      ...(reasoned > 0 && { thoughtsTokenCount: reasoned }),
     },
     ...{ modelVersion: 'gemini-vendor', responseId: 'vendor' },
   };

@@ -6,11 +6,11 @@ const codec: CountOffer['codec'] = {
   request: ({ text }) => ({ method: 'POST', path: '/count', body: { text } }),
   response(body) {
     if (isObject(body) && typeof body['words'] === 'number') return { words: body['words'] };
-    throw new GatewayError('provider_invalid_response', 'The provider gave no number of words.');
+    throw new GatewayError('provider_invalid_response', 'The provider returned no number of words.');
   },
 };
 
-/** A provider of the operation that works in this process; one of a vendor has its address, and no `transport`. */
+/** Provider of the operation in this process; that of a vendor has a base URL and no `transport`. */
 export default definePlugin({
   name: 'counter',
   kind: 'provider',
@@ -20,7 +20,7 @@ export default definePlugin({
     const options = readProviderOptions(config, {
       baseUrl: 'http://counter.invalid',
       keyRequired: false,
-      models: [{ id: 'words' }],
+      models: [{ id: 'words', price: { input: 0, output: 0, fees: { characters: 0.000001 } } }],
     });
     api.offer('my-plugin', {
       ...options,

@@ -11,9 +11,10 @@ before(async () => {
 });
 after(() => open.gateway.close());
 
-it('answers, and refuses what its schema does not know', async () => {
+it('responds with the cost, and rejects an invalid request', async () => {
   const response = await open.post('/v1/my-plugin', { model: 'counter/words', text: 'How many words?' });
   assert.equal(response.status, 200);
+  assert.equal(response.headers.get('x-tollgate-cost-usd'), '0.000015');
   assert.deepEqual(await response.json(), { words: 3 });
   assert.equal((await open.post('/v1/my-plugin', { model: 'counter/words' })).status, 400);
 });

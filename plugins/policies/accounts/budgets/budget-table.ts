@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { BudgetHold, BudgetRule, NamedPlan, Principal, Target } from '../../../../contract/index.ts';
-import { keyBudgetId, keyWindowPrefix, userBudgetId } from '../../kit/index.ts';
+import { keyBudgetId, keyWindowPrefix, maxEntries, userBudgetId } from '../../kit/index.ts';
 import type { AccountRaise } from './account-raises.ts';
 import {
   type Aliases,
@@ -8,6 +10,7 @@ import {
   type CountedBudget,
   countsTarget,
   createCounter,
+  EACH,
   isByTarget,
   keyIdOf,
   type Raise,
@@ -67,7 +70,13 @@ export interface CallerRules {
    * Returns the budgets that count a call. With `targets`, omits budgets of a provider or model that none of the targets
    * matches.
    */
-  find(now: number, tags: readonly string[], targets?: readonly Target[]): CallBudgetList;
+  find(now: number, labels: CallLabels, targets?: readonly Target[]): CallBudgetList;
+}
+
+/** Labels of a call, which differ from call to call of one caller. */
+export interface CallLabels {
+  readonly tags: readonly string[];
+  readonly endUser?: string | undefined;
 }
 
 /** Ledger prefix of shared budgets. */
@@ -87,7 +96,9 @@ type SharedRule = SharedBudget & Rule;
 export function createBudgetTable(parts: TableParts): BudgetTable {
   const { aliases = new Map<string, readonly string[]>(), accountRaises = [], sinceOfPlan } = parts;
   const shared = parts.shared.map((budget): SharedRule => {
-    const { rule, raises, since } = budget;
+    const { rule, raises } = budget;
+    // Sums of hours do not know all end users, so that budgets of end users start at zero.
+    const since = rule.endUser === undefined ? budget.since : undefined;
     const counter = createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises, aliases, since });
     return { ...budget, counter };
   });
@@ -99,6 +110,7 @@ export function createBudgetTable(parts: TableParts): BudgetTable {
     if (names.length === 0) others.push(budget);
   }
   const owned = createBudgetCache(aliases);
+  const forEndUser = createEndUserRules(aliases);
   const raised = groupRaises(accountRaises);
   /** Principals and plans are the same objects until their key or plan changes. */
   const callers = new WeakMap<Principal, { readonly plan: NamedPlan | undefined; readonly rules: CallerRules }>();
@@ -123,14 +135,21 @@ export function createBudgetTable(parts: TableParts): BudgetTable {
         sinceOf: (name) => plan.since ?? sinceOfPlan?.(plan.name, name),
       }))
         rules.add(each);
+    const ofEndUsers: SharedRule[] = [];
     const add = (each: SharedRule): void => {
-      if (each.rule.tag === undefined && matches(each, principal, plan)) rules.add(each);
+      if (each.rule.tag !== undefined || !matches(each, principal, plan)) return;
+      if (each.rule.endUser === undefined) rules.add(each);
+      else if (!ofEndUsers.includes(each)) ofEndUsers.push(each);
     };
     others.forEach(add);
     const names = [`user ${userId}`, `key ${keyId}`, `key ${limitsId}`];
     for (const name of names) byName.get(name)?.forEach(add);
-    /** Tags differ from call to call. */
-    const findTagged = (tags: readonly string[]): readonly Rule[] => {
+    const findLabelled = ({ tags, endUser }: CallLabels): readonly Rule[] => {
+      const tagged = findTagged(tags);
+      if (ofEndUsers.length === 0 && !tagged.some(({ rule }) => rule.endUser !== undefined)) return tagged;
+      return [...tagged, ...ofEndUsers].flatMap((each) => forEndUser(each, endUser) ?? []);
+    };
+    const findTagged = (tags: readonly string[]): readonly SharedRule[] => {
       if (tags.length === 0 || byName.size === 0) return NO_RULES;
       const tagged = new Set<SharedRule>();
       for (const name of [...names, ...tags.map((tag) => `tag ${tag}`)])
@@ -139,7 +158,7 @@ export function createBudgetTable(parts: TableParts): BudgetTable {
             tagged.add(each);
       return [...tagged];
     };
-    return createCallerRules([...rules], findTagged, totalsOf(principal));
+    return createCallerRules([...rules], findLabelled, totalsOf(principal));
   };
 
   return {
@@ -154,22 +173,22 @@ export function createBudgetTable(parts: TableParts): BudgetTable {
   };
 }
 
-const NO_RULES: readonly Rule[] = Object.freeze([]);
+const NO_RULES: readonly SharedRule[] = Object.freeze([]);
 const NO_BUDGETS: readonly CountedBudget[] = Object.freeze([]);
 
 function createCallerRules(
   rules: readonly Rule[],
-  findTagged: (tags: readonly string[]) => readonly Rule[],
+  findLabelled: (labels: CallLabels) => readonly Rule[],
   totals: readonly TotalBudget[],
 ): CallerRules {
   const none = createList(totals, NO_BUDGETS);
   let last = none;
   return {
-    find(now, tags, targets) {
-      const tagged = findTagged(tags);
-      if (rules.length === 0 && tagged.length === 0) return none;
+    find(now, labels, targets) {
+      const labelled = findLabelled(labels);
+      if (rules.length === 0 && labelled.length === 0) return none;
       const windows: CountedBudget[] = [];
-      for (const some of [rules, tagged])
+      for (const some of [rules, labelled])
         for (const { rule, counter } of some) {
           const budget = counter(now);
           if (targets && isByTarget(rule) && !targets.some((target) => countsTarget(budget, target))) continue;
@@ -203,6 +222,24 @@ export function totalsOf({ userId, keyId, limitsId = keyId, budget, userLimits }
   if (limitsId !== undefined)
     totals.push({ whose: 'key', id: keyBudgetId(limitsId), limit: budget ?? Number.POSITIVE_INFINITY });
   return Object.freeze(totals);
+}
+
+/** Creates the rule of a shared budget for an end user; undefined if it is for another one. Calls without an end user share one. */
+function createEndUserRules(aliases: Aliases) {
+  const known = new LRUCache<string, Rule>(maxEntries(MAX_OWNERS));
+  return (each: SharedRule, endUser = ''): Rule | undefined => {
+    const { rule, raises } = each;
+    if (rule.endUser !== EACH) return rule.endUser === undefined || rule.endUser === endUser ? each : undefined;
+    const key = `${rule.name} ${endUser}`;
+    let found = known.get(key);
+    if (!found) {
+      const prefix = `end-user:${createHash('sha256').update(endUser).digest('hex').slice(0, 32)}`;
+      const owner = { end_user: endUser };
+      found = { rule, counter: createCounter({ prefix, rule, scope: scopeOf(rule), owner, raises, aliases }) };
+      known.set(key, found);
+    }
+    return found;
+  };
 }
 
 /** Creates a cache of budgets that each account of a plan, or each key, has separately. */

@@ -7,8 +7,11 @@ export type BudgetClock = () => number;
 /** Scope of a budget: all calls, or those of a user, a key, a tag or a plan. */
 export type BudgetScope = 'all' | 'user' | 'key' | 'tag' | 'plan';
 
-/** Owner of a budget: an account, or a key. A rotated key is named by the first key of its chain. */
-export type BudgetOwner = { readonly account: string } | { readonly key: string };
+/** Owner of a budget: an account, a key or an end user. A rotated key is named by the first key of its chain. */
+export type BudgetOwner = { readonly account: string } | { readonly key: string } | { readonly end_user: string };
+
+/** End user of a rule that gives each end user the amount. */
+export const EACH = '*';
 
 /** Temporary raise of a budget. It applies until its end, in every window. */
 export interface Raise {

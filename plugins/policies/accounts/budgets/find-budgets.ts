@@ -41,6 +41,7 @@ export interface BudgetBook {
 export interface BudgetCaller {
   readonly principal: Principal;
   readonly tags: readonly string[];
+  readonly endUser?: string | undefined;
 }
 
 interface BookParts {
@@ -100,7 +101,7 @@ export function createBudgetBook(parts: BookParts): BudgetBook {
   };
 
   const findLater = async (
-    { principal, tags }: BudgetCaller,
+    caller: BudgetCaller,
     found: ReturnType<PlanFinder>,
     now: number,
     targets: readonly Target[] | undefined,
@@ -108,7 +109,7 @@ export function createBudgetBook(parts: BookParts): BudgetBook {
     const plan = await found;
     if (!table || !isCurrent()) await refresh();
     const current = table ?? createBudgetTable({ shared: [] });
-    return open(current.of(principal, plan).find(now, tags, targets));
+    return open(current.of(caller.principal, plan).find(now, caller, targets));
   };
 
   /** Other processes may have created a budget since an older read. */
@@ -144,16 +145,21 @@ export function createBudgetBook(parts: BookParts): BudgetBook {
     );
   return {
     refresh,
-    find({ principal, tags: all }, now, targets) {
+    find(caller, now, targets) {
+      const { principal } = caller;
       const { requestTags } = principal;
-      const tags = requestTags ? all.filter((tag) => !requestTags.includes(tag)) : all;
+      const counted = requestTags ? withoutTags(caller, requestTags) : caller;
       const plan = findPlan(principal);
       if (table && isCurrent() && !(plan instanceof Promise))
-        return open(table.of(principal, plan).find(now, tags, targets));
-      return findLater({ principal, tags }, plan, now, targets);
+        return open(table.of(principal, plan).find(now, counted, targets));
+      return findLater(counted, plan, now, targets);
     },
     updateOpenings,
   };
+}
+
+function withoutTags({ principal, tags, endUser }: BudgetCaller, omitted: readonly string[]): BudgetCaller {
+  return { principal, tags: tags.filter((tag) => !omitted.includes(tag)), endUser };
 }
 
 /** Creates a lookup of the first key in a rotation chain. */

@@ -23,7 +23,7 @@ import {
 import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
 import { SHARED } from './budget-table.ts';
-import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './budget-window.ts';
+import { type BudgetClock, createCounter, EACH, isoSeconds, scopeOf } from './budget-window.ts';
 import { checkModel } from './model-check.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { type BudgetRecord, type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from './records.ts';
@@ -216,9 +216,10 @@ function cell(field: string): (budget: Readonly<Record<string, unknown>>) => str
   return (budget) => String(budget[field] ?? '-');
 }
 
-/** Users, keys, tags and plans are shown by name; providers and models with their field name. */
+/** Users, keys, tags and plans are shown by name; end users, providers and models with their field name. */
 function shownFilter(field: (typeof FILTERS)[number], value: unknown): readonly string[] {
   if (typeof value !== 'string') return [];
+  if (field === 'end_user') return [value === EACH ? 'each end user' : `end user ${value}`];
   return [field === 'provider' || field === 'model' ? `${field} ${value}` : value];
 }
 
@@ -334,7 +335,7 @@ function checkValues(
 
 /** Maximum length of a filter value. */
 const MAX_FILTER = 300;
-const FILTERS = ['user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
+const FILTERS = ['user', 'key', 'tag', 'plan', 'end_user', 'provider', 'model'] as const;
 
 const PUT_OPTIONS = [
   { flags: '--every <period>', summary: 'total, hour, day, week or month', required: true },
@@ -345,6 +346,7 @@ const PUT_OPTIONS = [
   { flags: '--key <id>', summary: 'count only calls of this API key and of keys rotated from it' },
   { flags: '--tag <name=value>', summary: 'count only calls with this tag' },
   { flags: '--plan <name>', summary: 'count only calls of users with this plan' },
+  { flags: '--end-user <id>', summary: 'count only calls for this end user; "*": each end user has the amount' },
   { flags: '--provider <name>', summary: 'count only calls to this provider' },
   { flags: '--model <id>', summary: 'count only calls to this model; gpt-6* is a prefix' },
 ];
@@ -355,7 +357,7 @@ function readPut({ args: [, amount = ''], options }: CommandInput): Omit<BudgetV
     throw new GatewayError('invalid_request', '--every must be total, hour, day, week or month.', { param: 'every' });
   const [starts, soft] = [textOf(options, 'startsOn'), textOf(options, 'soft')];
   const filters = FILTERS.flatMap((field) => {
-    const text = textOf(options, field);
+    const text = textOf(options, field === 'end_user' ? 'endUser' : field);
     if (text === undefined) return [];
     if (text.length <= MAX_FILTER) return [[field, text]];
     throw new GatewayError('invalid_request', `--${field} is longer than ${MAX_FILTER} characters.`, { param: field });

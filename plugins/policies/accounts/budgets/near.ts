@@ -2,7 +2,7 @@ import { formatUsd, type Ledger } from '../../../../contract/index.ts';
 import { printable } from '../../kit/printable.ts';
 import { type Action, listAction } from '../../kit/resource.ts';
 import { SHARED } from './budget-table.ts';
-import { type BudgetClock, type CountedBudget, createCounter, resetsAt, scopeOf } from './budget-window.ts';
+import { type BudgetClock, type CountedBudget, createCounter, EACH, resetsAt, scopeOf } from './budget-window.ts';
 import type { ListPlanBudgets } from './plan-budgets.ts';
 import type { BudgetRecords } from './records.ts';
 import { readStates } from './view.ts';
@@ -100,9 +100,12 @@ interface Found {
 async function findAll({ records, listPlanBudgets, ledger, now }: Parts) {
   const at = now();
   const { budgets: shared } = await records.read();
-  const found = shared.map(({ rule, raises }): Found => {
-    return { budget: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises })(at) };
-  });
+  const found = shared.flatMap(({ rule, raises }): readonly Found[] =>
+    // Amounts of each end user are not listed: there may be any number.
+    rule.endUser === EACH
+      ? []
+      : [{ budget: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises })(at) }],
+  );
   const accounts = await ledger.accounts({ limit: MAX_ACCOUNTS + 1 });
   for (const { account } of accounts.slice(0, MAX_ACCOUNTS))
     for (const each of await listPlanBudgets(account, at)) found.push({ ...each, account });

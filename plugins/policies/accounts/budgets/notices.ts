@@ -17,6 +17,7 @@ export interface Notice {
   /** Owner, if each account or key has its own budget. */
   readonly account?: string;
   readonly key?: string;
+  readonly end_user?: string;
   readonly every: CountedBudget['rule']['every'];
   readonly timezone: string;
   readonly amount: string;
@@ -123,8 +124,8 @@ function noticeOf(kind: NoticeKind, budget: CountedBudget, used: number): Notice
 /** Creates the notice for all receivers of the policy `notices`. */
 export function noticeForOperators(notice: Notice, cause: string): OperatorNotice {
   const { type, ...facts } = notice;
-  const { budget, account, key, used, amount } = notice;
-  const whose = account ?? key;
+  const { budget, account, key, end_user: endUser, used, amount } = notice;
+  const whose = account ?? key ?? endUser;
   const name = `The budget ${budget}${whose === undefined ? '' : ` of ${printable(whose)}`}`;
   const what =
     type === 'budget.soft_limit' ? 'has come to its soft limit' : 'no longer covers calls, which are refused';

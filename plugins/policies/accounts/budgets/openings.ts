@@ -105,6 +105,8 @@ export function createOpenings({ ledger, now, findPlan, firstKeyOf, log }: Parts
   const hasSpent = async ({ owner }: CountedBudget): Promise<boolean> => {
     if (!owner) return true;
     if ('account' in owner) return (await ledger.balance(owner.account)).spent > 0;
+    // Budgets of end users start at zero.
+    if (!('key' in owner)) return false;
     const [total] = await ledger.budgets([keyBudgetId(owner.key)]);
     return (total?.spent ?? 0) > 0;
   };

@@ -156,8 +156,9 @@ function withSince(before: BudgetRecord | undefined, after: BudgetRecord | undef
 }
 
 /** Text that differs for rules with other windows or other calls. */
-function whatCounts({ every, timezone, startsOn, user, key, tag, plan, provider, model }: BudgetRule): string {
-  return JSON.stringify([every, timezone, startsOn, user, key, tag, plan, provider, model]);
+function whatCounts({ every, timezone, startsOn, user, key, tag, plan, provider, model, endUser }: BudgetRule): string {
+  const ofEndUser = endUser === undefined ? [] : [endUser];
+  return JSON.stringify([every, timezone, startsOn, user, key, tag, plan, provider, model, ...ofEndUser]);
 }
 
 /** Entity tag of a budget; it differs after every change. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PluginApi } from '../../../../contract/index.ts';
+import type { PlanFinder, PluginApi } from '../../../../contract/index.ts';
 import { createDeliveries, type Deliveries, postJson } from '../../kit/deliveries.ts';
 import { createPlanBook, createPlanFinder } from '../../kit/index.ts';
 import { tellOperators } from '../../kit/notices.ts';
@@ -9,6 +9,7 @@ import { accountRaiseRoutes, createAccountRaises } from './account-raises.ts';
 import { createReadAccountBudgets, createReadBudgets, type ReadAccountBudgets, type ReadBudgets } from './balance.ts';
 import type { BudgetClock } from './budget-window.ts';
 import {
+  type BudgetBook,
   type CallBudgets,
   createBudgetBook,
   createCallBudgets,
@@ -30,6 +31,8 @@ interface BudgetParts {
   readonly read: ReadBudgets;
   /** For operators. */
   readonly readOfAccount: ReadAccountBudgets;
+  readonly book: BudgetBook;
+  readonly findPlan: PlanFinder;
 }
 
 /**
@@ -88,6 +91,8 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     calls: createCallBudgets({ book, notices, ledger, now }),
     read: createReadBudgets(ledger, book, now),
     readOfAccount: createReadAccountBudgets(ledger, book, listPlanBudgets, now),
+    book,
+    findPlan,
   };
 }
 

@@ -1,5 +1,5 @@
 import { type BudgetRule, type BudgetState, formatUsd, type Ledger } from '../../../../contract/index.ts';
-import { type CountedBudget, isoSeconds, resetsAt, startsAt } from './budget-window.ts';
+import { type CountedBudget, EACH, isoSeconds, resetsAt, startsAt } from './budget-window.ts';
 import type { NamedBudget } from './records.ts';
 
 /** Number of budgets per ledger request. */
@@ -8,6 +8,12 @@ const AT_ONCE = 100;
 const TEXT = { type: 'string' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' } as const;
+
+const MONEY_OR_NULL = {
+  ...MONEY,
+  type: ['string', 'null'],
+  description: 'Null if each end user has the amount.',
+} as const;
 
 /** Current amounts of a budget. */
 const NUMBERS = {
@@ -62,10 +68,14 @@ export const OPERATOR_BUDGET = {
     ...CALLER_BUDGET.properties,
     owner: { enum: ['file', 'store'], description: '`file`: the configuration; change the budget there.' },
     starts_on: { anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }] },
+    spent_usd: MONEY_OR_NULL,
+    held_usd: MONEY_OR_NULL,
+    left_usd: MONEY_OR_NULL,
     user: TEXT,
     key: TEXT,
     tag: TEXT,
     plan: TEXT,
+    end_user: { ...TEXT, description: '`*`: each end user has the amount.' },
     raises: RAISES_SHOWN,
   },
 } as const;
@@ -99,10 +109,12 @@ export function showToOperator(
   budget: CountedBudget,
   state: BudgetState | undefined,
 ): Record<string, unknown> {
-  const { startsOn, user, key, tag, plan }: BudgetRule = rule;
-  const named = Object.entries({ starts_on: startsOn, user, key, tag, plan });
+  const { startsOn, user, key, tag, plan, endUser }: BudgetRule = rule;
+  const named = Object.entries({ starts_on: startsOn, user, key, tag, plan, end_user: endUser });
   return {
     ...showToCaller(budget, state),
+    // Each end user has an amount of its own.
+    ...(endUser === EACH && { spent_usd: null, held_usd: null, left_usd: null }),
     owner,
     ...Object.fromEntries(named.filter(([, value]) => value !== undefined)),
     raises: raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) })),

@@ -97,7 +97,8 @@ describe('the cost returned by an answer hook', () => {
       startedAt: 1,
     };
     const budgets = {
-      findWithoutTarget: () => createBudgetTable({ shared: [] }).of(principal, undefined).find(Date.now(), []),
+      findWithoutTarget: () =>
+        createBudgetTable({ shared: [] }).of(principal, undefined).find(Date.now(), { tags: [] }),
     } as unknown as CallBudgets;
     const outcome = {
       status: 'ok',

@@ -8,7 +8,7 @@ import { type AiRig, PACKAGES, respondAs, startAi } from './rig.ts';
 const CALLING: ScriptedOutput = {
   pieces: [
     { reasoning: 'Let me look.', signature: 'c2lnbmVk' },
-    { call: 'look', id: 'toolu_1', arguments: '{"at":"x"}' },
+    { call: 'look', id: 'toolu_1', arguments: '{"at":"x"}', signature: 'Y2FsbGVk' },
     { call: 'look', id: 'toolu_2', arguments: '{"at":"y"}' },
   ],
 };
@@ -70,7 +70,7 @@ const CLIENTS: Readonly<Record<string, (rig: AiRig) => Promise<string | null | u
   },
 };
 
-for (const [name, { wire }] of Object.entries(PACKAGES))
+for (const [name, { wire, mark, refuses = [] }] of Object.entries(PACKAGES))
   describe(`a streamed tool loop by ${name}`, () => {
     let rig: AiRig;
     before(async () => {
@@ -79,12 +79,20 @@ for (const [name, { wire }] of Object.entries(PACKAGES))
     after(() => rig.stop());
 
     for (const [client, complete] of Object.entries(CLIENTS))
-      it(`completes with the client of ${client}`, async () => {
-        rig.vendor.script(respondAs(wire, CALLING), respondAs(wire, DONE));
-        expect(await complete(rig)).to.equal('Both are fine.');
-        const sent = JSON.stringify(rig.sent());
-        expect(sent.match(/fine/g), sent).to.have.length(2);
-        // Anthropic takes its thinking back with the signature alone.
-        if (wire === 'anthropic') expect(sent).to.include('"thinking":"Let me look.","signature":"c2lnbmVk"');
-      });
+      if (refuses.includes('tool results'))
+        it(`44: is refused for the client of ${client}, since the package ignores results`, async () => {
+          rig.vendor.script(respondAs(wire, CALLING), respondAs(wire, DONE));
+          const error: unknown = await complete(rig).catch((thrown: unknown) => thrown);
+          expect(error).to.be.instanceOf(Error);
+          expect((error as { status?: number }).status).to.equal(404);
+          expect(String(error)).to.include('results of tools');
+        });
+      else
+        it(`44: completes with the client of ${client}`, async () => {
+          rig.vendor.script(respondAs(wire, CALLING), respondAs(wire, DONE));
+          expect(await complete(rig)).to.equal('Both are fine.');
+          const sent = JSON.stringify(rig.sent());
+          expect(sent.match(/fine/g), sent).to.have.length(2);
+          if (mark !== undefined) expect(sent, sent).to.include(mark);
+        });
   });

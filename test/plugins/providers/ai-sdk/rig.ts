@@ -1,74 +1,120 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import type { FailureClass, FieldTable } from '../../../../contract/index.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../../../support/gateways/gateway.ts';
-import {
-  type RecordedRequest,
-  respondWith,
-  type Script,
-  type ScriptedUpstream,
-  startScriptedUpstream,
-} from '../../../support/vendors/scripted-upstream.ts';
-import { type ScriptedOutput, streamText, type Wire, wholeBody } from '../../../support/vendors/vendor-wires.ts';
+import type { PackageWire } from '../../../support/vendors/package-wires.ts';
+import { type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+
+export { respondAs } from '../../../support/vendors/package-wires.ts';
 
 const require = createRequire(import.meta.url);
 
 /** File of an installed package, since the gateway of a test has a folder of its own. */
 export const fileOf = (name: string): string => path.dirname(require.resolve(`${name}/package.json`));
 
-/** Groq's is OpenAI's with differences. */
-type PackageWire = Wire | 'groq';
-
-interface Packaged {
-  readonly wire: PackageWire;
+export interface Packaged {
+  readonly wire: PackageWire | 'replicate';
   readonly options: Readonly<Record<string, unknown>>;
+  /** Options of its factory that other operations need. */
+  readonly operationOptions?: Readonly<Record<string, unknown>>;
+  /** The operator's options of every call. */
+  readonly providerOptions?: Readonly<Record<string, object>>;
   /** Path that the package adds to the address. */
   readonly base: string;
   /** Header in which its key arrives. */
   readonly key: readonly [header: string, prefix: string];
-  /** False if it ignores a schema. */
-  readonly schema?: false;
+  /** Parts of requests that it refuses: the caller gets 404, and the next target is tried. */
+  readonly refuses?: readonly ('schema' | 'tool results')[];
+  /** Fields that it ignores, which the caller learns. */
+  readonly ignores?: readonly string[];
+  /** Formats of sound that it refuses. */
+  readonly formats?: readonly string[];
+  /** What a vendor wants back with the results of tools: signatures, encrypted thoughts. */
+  readonly mark?: string;
+  /** Parts of a vendor's response that it does not pass on, with the reason. */
+  readonly lacks?: NonNullable<FieldTable['lacks']>;
+  /** Folder of `test/fixtures` with errors of its vendor. */
+  readonly folder: string;
+  /** Classes of these errors, by name, that differ from those of the vendor's own provider. */
+  readonly classes?: Readonly<Record<string, FailureClass>>;
 }
 
-/** Installed packages, one for each specification and more. */
-export const PACKAGES: Readonly<Record<string, Packaged>> = Object.freeze({
-  '@ai-sdk/openai-compatible': {
-    ...{ wire: 'openai', options: { name: 'acme', supportsStructuredOutputs: true }, base: '/v1' },
-    key: ['authorization', 'Bearer '],
+const BEARER = ['authorization', 'Bearer '] as const;
+const OF_OPENAI = { wire: 'openai', options: {}, base: '/v1', key: BEARER, folder: 'openai-compatible' } as const;
+const NO_REASONED = { 'reasoning tokens': 'the vendor does not count them' };
+
+/** Packages by their short name; Replicate's has no language model. */
+const VENDORS: Readonly<Record<string, Packaged>> = Object.freeze({
+  'amazon-bedrock': {
+    ...{ wire: 'bedrock', options: { region: 'us-east-1' }, base: '', key: BEARER, folder: 'bedrock' },
+    ...{ mark: '"signature":"c2lnbmVk"', lacks: NO_REASONED },
   },
-  '@ai-sdk/deepinfra': { wire: 'openai', options: {}, base: '/v1', key: ['authorization', 'Bearer '], schema: false },
-  '@ai-sdk/groq': { wire: 'groq', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
-  '@ai-sdk/mistral': { wire: 'mistral', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
-  '@ai-sdk/baseten': { wire: 'openai', options: {}, base: '/v1', key: ['authorization', 'Bearer '] },
-  '@ai-sdk/anthropic': { wire: 'anthropic', options: {}, base: '/v1', key: ['x-api-key', ''] },
-  '@ai-sdk/google': { wire: 'gemini', options: {}, base: '/v1beta', key: ['x-goog-api-key', ''] },
+  anthropic: {
+    ...{ wire: 'anthropic', options: {}, base: '/v1', key: ['x-api-key', ''], folder: 'anthropic' },
+    ...{ mark: '"thinking":"Let me look.","signature":"c2lnbmVk"', lacks: NO_REASONED },
+  },
+  baseten: { ...OF_OPENAI, operationOptions: { modelURL: 'http://vendor.example/sync/v1' } },
+  cohere: {
+    ...{ wire: 'cohere', options: {}, base: '/v2', key: BEARER, folder: 'cohere' },
+    lacks: { ...NO_REASONED, 'cached tokens': 'the package does not read them' },
+  },
+  deepinfra: OF_OPENAI,
+  google: {
+    ...{ wire: 'gemini', options: {}, base: '/v1beta', key: ['x-goog-api-key', ''], folder: 'gemini' },
+    mark: '"thoughtSignature":"Y2FsbGVk"',
+  },
+  groq: { ...OF_OPENAI, wire: 'groq', folder: 'groq' },
+  huggingface: { ...OF_OPENAI, wire: 'huggingface', refuses: ['tool results'], ignores: ['stop'] },
+  mistral: {
+    ...{ ...OF_OPENAI, wire: 'mistral', folder: 'mistral', lacks: NO_REASONED },
+    formats: ['aac'],
+    classes: { 'a used-up quota (or a bad key: the bytes are the same)': 'authentication' },
+  },
+  openai: {
+    ...{ ...OF_OPENAI, wire: 'responses', folder: 'openai', ignores: ['stop'] },
+    mark: '"encrypted_content":"c2VhbGVk"',
+    providerOptions: { openai: { store: false, include: ['reasoning.encrypted_content'] } },
+  },
+  'openai-compatible': { ...OF_OPENAI, options: { name: 'acme', supportsStructuredOutputs: true } },
+  replicate: { ...OF_OPENAI, wire: 'replicate' },
 });
 
+/** Differences of one release. */
+const DIFFERENCES: Readonly<Record<string, Partial<Packaged>>> = Object.freeze({
+  '@ai-sdk/deepinfra': { refuses: ['schema'] },
+});
+
+/**
+ * Installed packages by the name of their folder: the newest release for Node 20, and the newest of all, whose folder
+ * ends in `-latest`.
+ */
+export const ALL_PACKAGES: Readonly<Record<string, Packaged>> = Object.freeze(
+  Object.fromEntries(
+    Object.entries(VENDORS).flatMap(([name, packaged]) =>
+      [`@ai-sdk/${name}`, `@ai-sdk/${name}-latest`]
+        .filter(isInstalled)
+        .map((folder) => [folder, { ...packaged, ...DIFFERENCES[folder] }]),
+    ),
+  ),
+);
+
+/** Those with a language model. */
+export const PACKAGES: Readonly<Record<string, Packaged & { readonly wire: PackageWire }>> = Object.freeze(
+  Object.fromEntries(Object.entries(ALL_PACKAGES).filter(isLanguage)),
+);
+
+type Entry = [string, Packaged];
+
+function isLanguage(entry: Entry): entry is [string, Packaged & { readonly wire: PackageWire }] {
+  return entry[1].wire !== 'replicate';
+}
+
+function isInstalled(name: string): boolean {
+  return existsSync(new URL(`../../../../node_modules/${name}`, import.meta.url));
+}
+
 export const KEY = 'sk-operator-0123456789';
-
-export function isStreamed({ path: sent, body }: RecordedRequest): boolean {
-  return sent.includes('stream') || (JSON.parse(body.toString() || '{}') as { stream?: unknown }).stream === true;
-}
-
-/** Answers in the wire's format, whole or streamed as asked. */
-export const respondAs =
-  (wire: PackageWire, said: ScriptedOutput): Script =>
-  ({ request, send }) => {
-    const spoken = wire === 'groq' ? 'openai' : wire;
-    const isEvents = isStreamed(request);
-    const written = isEvents ? streamText(spoken, said) : JSON.stringify(wholeBody(spoken, said));
-    return send(
-      respondWith(200, wire === 'groq' ? asGroq(written) : written, {
-        'content-type': isEvents ? 'text/event-stream' : 'application/json',
-      }),
-    );
-  };
-
-/** Groq names thoughts otherwise, and its streams have the usage in a place of their own. */
-function asGroq(text: string): string {
-  return text
-    .replaceAll('"reasoning_content"', '"reasoning"')
-    .replace(/"choices":\[\],"usage":(.*)\}\n/, '"choices":[],"x_groq":{"usage":$1}}\n');
-}
 
 export interface AiRig {
   readonly vendor: ScriptedUpstream;
@@ -89,7 +135,7 @@ export async function startAi(
   const acme = {
     plugin: 'ai-sdk',
     package: known ? fileOf(name) : name,
-    ...(known && { options: known.options }),
+    ...(known && { options: known.options, providerOptions: known.providerOptions }),
     ...{ baseUrl: vendor.url + (known?.base ?? ''), apiKey: KEY, models: ['m-1'] },
     prices: { '*': { input: 1, output: 2, cached_input: 0.5 } },
     ...more,

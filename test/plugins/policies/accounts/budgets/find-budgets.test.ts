@@ -10,7 +10,7 @@ function counts(of: Partial<BudgetRule>, tags: readonly string[], isPro: boolean
   const rule: BudgetRule = { name: 'b', amount: 1, every: 'day', timezone: 'UTC', ...of };
   const table = createBudgetTable({ shared: [{ rule, raises: [] }] });
   const rules = table.of(principal, isPro ? plan : undefined);
-  return rules.find(Date.now(), tags).windows.length === 1;
+  return rules.find(Date.now(), { tags }).windows.length === 1;
 }
 
 describe('the raise of a budget', () => {
@@ -20,7 +20,7 @@ describe('the raise of a budget', () => {
     const limitAt = (until: number) =>
       createBudgetTable({ shared: [{ rule, raises: [{ amount: 5, until }] }] })
         .of(principal, undefined)
-        .find(now, [])
+        .find(now, { tags: [] })
         .windows.map(({ limit }) => limit);
     expect([limitAt(now + 1), limitAt(now)]).to.deep.equal([[6], [1]]);
   });
