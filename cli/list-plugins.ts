@@ -29,6 +29,7 @@ export async function listPlugins(context: CommandContext): Promise<void> {
   const { builtins, config, settings } = loaded;
   const running = await callGateways(settings.dataDir, 'status');
   const counted = running.flatMap((each) => each.hooks);
+  const parts = running.flatMap((each) => each.parts);
   const rows = await Promise.all(
     reports.map(
       async ({ kind, name, plugin, isBuiltin, hosts, permissions, environment, routes, commands, problem }) => ({
@@ -50,7 +51,7 @@ export async function listPlugins(context: CommandContext): Promise<void> {
         hosts,
         permissions,
         environment,
-        ...(running.length > 0 && { hook_counts: sumCounts(name, counted) }),
+        ...(running.length > 0 && { hook_counts: sumCounts(name, counted), parts: partsOf(name, parts) }),
       }),
     ),
   );
@@ -73,6 +74,7 @@ interface PluginRow
   readonly problem?: string;
   readonly hooks: readonly { readonly hook: HookName; readonly position: number; readonly of: number }[];
   readonly hook_counts?: ReturnType<typeof sumCounts>;
+  readonly parts?: ReturnType<typeof partsOf>;
 }
 
 /** Table columns with their values. */
@@ -120,7 +122,11 @@ function formatPlugins(
   const left = rows.flatMap(({ name, problem }) =>
     problem === undefined ? [] : [`\n${name} is not loaded: ${problem}`],
   );
-  return `${table}\n\n${orders}\n\n${cost}${left.join('')}`;
+  const states = rows.flatMap(({ name, parts = [] }) =>
+    parts.map(({ name: part, state, problem }) => [name, part, state, problem ?? '']),
+  );
+  const programs = states.length === 0 ? '' : `\n\n${formatTable(['PLUGIN', 'PART', 'STATE', 'PROBLEM'], states)}`;
+  return `${table}\n\n${orders}\n\n${cost}${programs}${left.join('')}`;
 }
 
 interface HookOrder {
@@ -142,6 +148,13 @@ export function orderHooks(reports: readonly Pick<PluginReport, 'name' | 'hooks'
     if (inward.length === 0) return [];
     return [{ hook, plugins: HOOKS[hook].direction === 'out' ? inward.reverse() : inward }];
   });
+}
+
+/** Parts of a plugin in all processes. */
+function partsOf(plugin: string, parts: ProcessState['parts']) {
+  return parts
+    .filter((part) => part.plugin === plugin)
+    .map(({ plugin: _plugin, isHealthy, ...part }) => ({ ...part, is_healthy: isHealthy }));
 }
 
 /**

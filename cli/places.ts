@@ -44,6 +44,7 @@ export const FORMER_COMMANDS: readonly FormerCommand[] = Object.freeze([
   { now: 'models say', was: 'say', summary: 'Convert text to speech' },
   { now: 'models providers', was: 'providers', summary: 'List providers and whether each can be called' },
   { now: 'models explain', was: 'providers explain', summary: 'Show the targets, prices and timeouts of a model' },
+  { now: 'models tools', was: 'tools', summary: 'List and approve tools of MCP servers' },
   { now: 'targets drain', was: 'target drain', summary: 'Send no new calls to a target' },
   { now: 'targets undrain', was: 'target undrain', summary: 'Undrain a target' },
   { now: 'targets reset', was: 'target reset', summary: 'Reset the health of a target' },

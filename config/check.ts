@@ -88,7 +88,8 @@ export function checkConfig(
   // Options cannot be checked without the plugin.
   const imported = instances.filter(({ pointer }) => !importProblems.some((problem) => problem.pointer === pointer));
   const checked = imported.map((instance) => checkInstance(instance, pluginOf(instance), raw.value, check));
-  const sections = checked.flatMap(({ section }) => section ?? []);
+  const rooms = builtins.flatMap(({ bySection }) => bySection ?? []);
+  const sections = [...new Set([...rooms, ...checked.flatMap(({ section }) => section ?? [])])];
   const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
 
   const found = findStore(interpolateStore(raw.value['store'], lookup), builtins, schemas);

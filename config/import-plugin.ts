@@ -347,6 +347,8 @@ export interface Builtin {
   readonly url: string;
   /** True if it is off by default in a group whose built-in plugins are on. */
   readonly isOptIn?: boolean;
+  /** Top-level key of the configuration that turns it on; its module is imported only then. */
+  readonly bySection?: string;
 }
 
 const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
@@ -364,6 +366,12 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
 /** Folder of policies that need options to have an effect. */
 const GUARDRAILS = 'guardrails';
 
+/** Plugins with a folder of their own in `plugins/`. */
+const ROOMS: readonly Omit<Builtin, 'url'>[] = Object.freeze([
+  { kind: 'policy', name: 'console' },
+  { kind: 'operation', name: 'mcp', bySection: 'mcp' },
+]);
+
 /** Folder of code shared by plugins of one kind; never a plugin itself. */
 const SHARED = 'kit';
 
@@ -372,8 +380,10 @@ const SHARED = 'kit';
  * their own last.
  */
 export function listBuiltins(root: URL = new URL('../plugins/', import.meta.url)): readonly Builtin[] {
-  const own = indexOf(new URL('console/', root));
-  const rooms: readonly Builtin[] = own ? [{ kind: 'policy', name: 'console', url: own.href }] : [];
+  const rooms = ROOMS.flatMap(({ name, ...room }): readonly Builtin[] => {
+    const file = indexOf(new URL(`${name}/`, root));
+    return file ? [{ ...room, name, url: file.href }] : [];
+  });
   const found = Object.entries(FOLDERS).flatMap(([kind, folder]) =>
     listFolder(new URL(`${folder}/`, root), kind as PluginKind),
   );

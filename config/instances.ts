@@ -5,7 +5,10 @@ import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type Instanc
 import { interpolateTree, type Lookup } from './interpolate.ts';
 
 /** Plugin name known to the loader. */
-export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'> & { readonly isOptIn?: boolean };
+export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'> & {
+  readonly isOptIn?: boolean;
+  readonly bySection?: string;
+};
 
 /** Instance as written in the file, before interpolation. */
 export interface RawInstance extends InstanceRef {
@@ -29,7 +32,9 @@ export function listInstances(
     const row = findGroup(section);
     return row && isObject(members) ? listGroup(row.group, members, lookup, problems) : [];
   });
-  const implicit = GROUP_NAMES.flatMap((group) => listImplicit(group, value[group], builtins, problems));
+  const isOff = ({ isOptIn, bySection }: BuiltinName): boolean =>
+    isOptIn === true || (bySection !== undefined && (value[bySection] ?? false) === false);
+  const implicit = GROUP_NAMES.flatMap((group) => listImplicit(group, value[group], builtins, isOff, problems));
   return { instances: [...implicit, ...named], problems };
 }
 
@@ -38,6 +43,7 @@ function listImplicit(
   group: Group,
   members: Json | undefined,
   builtins: readonly BuiltinName[],
+  isOff: (builtin: BuiltinName) => boolean,
   problems: ProblemAt[],
 ): readonly RawInstance[] {
   const row = findGroup(group);
@@ -52,7 +58,7 @@ function listImplicit(
     problems.push({ pointer: childPointer(`/${group}`, name), atKey: true, message, hint: `Did you mean "${near}"?` });
   }
   return builtins
-    .filter(({ kind, isOptIn, name }) => kind === row.kind && !isOptIn && !Object.hasOwn(mentioned, name))
+    .filter((each) => each.kind === row.kind && !isOff(each) && !Object.hasOwn(mentioned, each.name))
     .map(({ name }) => name)
     .map((name) => ({ group, kind: row.kind, name, plugin: name, pointer: `/${group}/${name}`, value: {} }));
 }

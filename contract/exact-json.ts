@@ -7,8 +7,9 @@ import { exceedsBounds } from './json.ts';
 /** Number that may change: one with 16 digits, a fraction that ends in zero, or an exponent. Numbers in strings match too. */
 const UNSTABLE = /[:[,]\s*-?\d+(?:\d{15}|\.\d*0(?!\d)|\.\d{15}|\.?\d*[eE])/;
 
-/** Field with arguments of a tool as an object, with a schema, or with a piece of streamed arguments. */
-const ARGUMENTS = /"(?:input|args|arguments|partialArgs|partial_args|parameters|format|\w*[sS]chema)"\s*:\s*[{[]/;
+/** Field with arguments or the result of a tool as an object, with a schema, or with a piece of streamed arguments. */
+const ARGUMENTS =
+  /"(?:input|args|arguments|result|response|partialArgs|partial_args|parameters|format|\w*[sS]chema)"\s*:\s*[{[]/;
 
 /** Strings, which are skipped, and numbers. */
 const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/gs;
@@ -31,7 +32,7 @@ export function parseExact(text: string): unknown {
   }
 }
 
-/** Like `JSON.parse` for a whole body. Keeps the text of numbers if there are arguments or schemas of tools. */
+/** Like `JSON.parse` for a whole body. Keeps the text of numbers if there are arguments, results or schemas of tools. */
 export function parseArgumentNumbers(text: string): unknown {
   return ARGUMENTS.test(text) ? parseNumbers(text) : JSON.parse(text);
 }

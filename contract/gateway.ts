@@ -53,6 +53,17 @@ export interface HookReport {
   readonly timedMs: number;
 }
 
+/** Part of an instance that works by itself, such as a program that it runs. */
+export interface PartReport {
+  /** Unique in the instance. */
+  readonly name: string;
+  /** One word, such as `ready`. */
+  readonly state: string;
+  readonly isHealthy: boolean;
+  /** Reason of a bad state. For operators: it may name files and hosts. */
+  readonly problem?: string;
+}
+
 /** Instance of the configuration and its registrations. */
 export interface PluginReport {
   /** Instance name in the configuration. */
@@ -74,6 +85,8 @@ export interface PluginReport {
   readonly hooks: readonly string[];
   /** Hook statistics since this process started. */
   readonly counts: readonly HookReport[];
+  /** Its parts in this process; empty for most instances. */
+  readonly parts: readonly PartReport[];
   /** Routes, such as `GET /api/things/:id`. */
   readonly routes: readonly string[];
   readonly commands: readonly string[];

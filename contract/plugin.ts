@@ -20,7 +20,7 @@ import type {
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
-import type { GatewayView, SecretsContext, SecretsReader } from './gateway.ts';
+import type { GatewayView, PartReport, SecretsContext, SecretsReader } from './gateway.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { FromSchema, Schema } from './json.ts';
 import type {
@@ -293,6 +293,8 @@ export interface OperatorsApi {
   gauge(gauge: GaugeDefinition): void;
   /** Returns the metrics of all instances; complete once the gateway listens. */
   gauges(): readonly GaugeDefinition[];
+  /** Registers what this instance reports about its parts, for `/readyz` and `tollgate plugins`. It must be fast. */
+  reportParts(read: () => readonly PartReport[]): void;
   /** Observes the duration of store operations while this configuration is active. Runs in every call, so it must be fast. */
   watchStore(watcher: StoreWatcher): void;
   /** Observes rejected callers of operator routes (401 or 403), for a log. It does not throw. */
@@ -396,7 +398,7 @@ interface AgentApi extends PluginApi {
   agents(): readonly AgentDefinition[];
 }
 
-interface OperationApi extends PluginApi, SchemasApi {
+interface OperationApi extends PluginApi, SchemasApi, OffersApi {
   operation<O extends Operation>(definition: OperationDefinition<O>): void;
 }
 

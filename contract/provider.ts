@@ -244,8 +244,11 @@ export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<T
  */
 export type ClientLibrary = (request: HttpRequest, signal: AbortSignal, send: ClientSend) => Promise<TransportResponse>;
 
-/** Sends one HTTP request of a {@link ClientLibrary} to an origin, such as `https://api.example.com`. */
-export type ClientSend = (origin: string, request: HttpRequest) => Promise<TransportResponse>;
+/**
+ * Sends one HTTP request of a {@link ClientLibrary} to an origin, such as `https://api.example.com`. `signal` aborts this
+ * request alone.
+ */
+export type ClientSend = (origin: string, request: HttpRequest, signal?: AbortSignal) => Promise<TransportResponse>;
 
 export interface Credential {
   /** Lower case, such as `authorization`. */

@@ -1,6 +1,7 @@
 /**
- * Permissions for tools that vendors run with the operator's account, as in `serverTools` of a plan or key. A permission is
- * an ability, which includes the tools of all vendors, or the name of one tool.
+ * Permissions for tools that vendors and MCP servers run with the operator's account, as in `serverTools` of a plan or key. A
+ * permission is an ability, which includes the tools of all vendors, or the name of one tool. Tools of the gateway's MCP servers
+ * have names of their own: `mcp:github/create_issue`, `mcp:github` for all of a server, `mcp:*` for all servers.
  */
 
 /** Tools of each ability, in snake case without the suffixes of versions. */
@@ -45,6 +46,10 @@ const PREFIX = /^\w+:/;
 /** Returns whether a caller may use the tool of a name, as the vendor spells it. */
 export type ToolRules = (name: string) => boolean;
 
+/** Prefix of the tools of the gateway's MCP servers. Their names are compared as they are. */
+const OF_MCP = 'mcp:';
+const ALL_OF_MCP = `${OF_MCP}*`;
+
 const compiled = new WeakMap<readonly string[], ToolRules>();
 const NONE: readonly string[] = Object.freeze([]);
 
@@ -52,9 +57,12 @@ const NONE: readonly string[] = Object.freeze([]);
 export function toolRulesOf(permissions: readonly string[] = NONE): ToolRules {
   const known = compiled.get(permissions);
   if (known) return known;
+  const ofMcp = new Set(permissions.filter((name) => name.startsWith(OF_MCP)));
   const names = new Set([...FREE, ...permissions.map(inSnakeCase)]);
   const tools = new Set(permissions.flatMap((name) => ABILITIES.get(name) ?? []));
   const rules: ToolRules = (name) => {
+    if (name.startsWith(OF_MCP))
+      return [name, name.split('/', 1)[0] ?? name, ALL_OF_MCP].some((each) => ofMcp.has(each));
     const spelled = inSnakeCase(name);
     const undated = spelled.replace(DATE, '');
     const plain = undated.replace(PREVIEW, '');

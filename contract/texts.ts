@@ -11,4 +11,4 @@ export const EXEMPT_FIELDS: ReadonlySet<string> = new Set(
 export const NAMED_MEMBERS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
 
 /** Fields whose text is JSON. */
-export const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json']);
+export const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json', 'structured_json']);

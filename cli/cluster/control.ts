@@ -15,8 +15,12 @@ interface ControlReplies {
   readonly reload: ReloadReport;
   readonly compare: ReloadReport;
   readonly targets: RoutingState;
-  /** State of the store as each process sees it, and hook counts of all processes. */
-  readonly status: { readonly stores: readonly string[]; readonly hooks: ProcessState['hooks'] };
+  /** State of the store as each process sees it, hook counts and parts of plugins of all processes. */
+  readonly status: {
+    readonly stores: readonly string[];
+    readonly hooks: ProcessState['hooks'];
+    readonly parts: ProcessState['parts'];
+  };
 }
 
 type ControlCommand = keyof ControlReplies;
@@ -36,7 +40,11 @@ const REPLIES: { readonly [C in ControlCommand]: (work: ControlWork) => Promise<
   targets: ({ routing }: ControlWork) => routing(),
   status: async ({ processStates }: ControlWork) => {
     const states = await processStates();
-    return { stores: states.map(({ store }) => store), hooks: states.flatMap(({ hooks }) => hooks) };
+    return {
+      stores: states.map(({ store }) => store),
+      hooks: states.flatMap(({ hooks }) => hooks),
+      parts: states.flatMap(({ parts }) => parts),
+    };
   },
 });
 

@@ -177,17 +177,17 @@ function startClient(
   let isOver = false;
   return {
     async transport(request, signal) {
-      const response = await client(request, signal, async (origin, sent) => {
+      const response = await client(request, signal, async (origin, sent, own) => {
         try {
           const written = (await call.hooks.send?.(call, sent, target)) ?? sent;
           const outgoing = call.trace.parentId === undefined ? written : withTrace(written, call.trace);
           return await deps.upstream.send(networkOf(endpoint, origin), outgoing, {
-            signal,
+            signal: own && own !== signal ? AbortSignal.any([signal, own]) : signal,
             deadlines: call.record.timeouts,
           });
         } catch (error) {
-          // Otherwise the attempt itself has ended, with the reason.
-          if (!signal.aborted) broken ??= error;
+          // Otherwise the attempt itself has ended, with the reason, or the library has aborted the request.
+          if (!signal.aborted && own?.aborted !== true) broken ??= error;
           throw error;
         }
       });

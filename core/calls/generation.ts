@@ -153,7 +153,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
     ready.routing = routing;
-    readers.set(PROCESS_TOPIC, () => describeProcess(foundation.store, book));
+    readers.set(PROCESS_TOPIC, () => describeProcess(foundation.store, book, registry));
     const deps = createCallDeps(foundation, registry, loaded, {
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });

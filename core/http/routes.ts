@@ -155,11 +155,13 @@ function createDocumentHandler(read: () => string): Route['handler'] {
 const FAILING = 10;
 
 /** The output is public: the reason why a plugin was skipped is for operators only. */
-function describeFailing({ name, counts, problem }: PluginReport): readonly string[] {
+function describeFailing({ name, counts, parts, problem }: PluginReport): readonly string[] {
   if (problem !== undefined) return [`${name}: could not be set up and is not loaded; the log has the reason`];
-  return counts
+  const ill = parts.filter(({ isHealthy }) => !isHealthy).map((part) => `${name}: "${part.name}" is ${part.state}`);
+  const failing = counts
     .filter(({ failedInARow }) => failedInARow >= FAILING)
     .map(({ hook, failedInARow }) => `${name}: its hook "${hook}" failed its last ${failedInARow} calls`);
+  return [...failing, ...ill];
 }
 
 /**

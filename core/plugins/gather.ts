@@ -1,6 +1,8 @@
 import { isGatewayError } from '../../contract/errors.ts';
+import type { PartReport } from '../../contract/gateway.ts';
 import type { Store } from '../../contract/store.ts';
 import type { HookBook, HookCounts } from './hook-guard.ts';
+import type { Registry } from './registry.ts';
 
 /** Readers of this process's reports, by topic. */
 export type Readers = ReadonlyMap<string, () => unknown>;
@@ -33,10 +35,17 @@ export interface ProcessState {
   readonly store: string;
   /** Hook counts of plugins since it started. */
   readonly hooks: readonly HookCounts[];
+  /** Parts of plugins in this process. */
+  readonly parts: readonly (PartReport & { readonly plugin: string })[];
 }
 
-export async function describeProcess(store: Store, book: HookBook): Promise<ProcessState> {
-  return { store: await describeStore(store), hooks: book.all() };
+export async function describeProcess(
+  store: Store,
+  book: HookBook,
+  registry: Pick<Registry, 'parts'>,
+): Promise<ProcessState> {
+  const parts = [...registry.parts].flatMap(([plugin, { value }]) => value().map((part) => ({ ...part, plugin })));
+  return { store: await describeStore(store), hooks: book.all(), parts };
 }
 
 /** Returns `ok`, or the problem of a store, without confidential details. */

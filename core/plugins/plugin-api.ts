@@ -211,6 +211,8 @@ function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: Api
       registry.claim(registry.gauges, 'gauge', gauge.name, name, Object.freeze({ ...gauge, read }));
     },
     gauges: () => [...registry.gauges.values()].map(({ value }) => value),
+    reportParts: (read) =>
+      registry.claim(registry.parts, 'report of parts', name, name, () => callAttributed(name, read)),
     watchStore: (watcher) => void registry.storeWatchers.push(watcher),
     watchRefusals: (watcher) => void registry.refusalWatchers.push(watcher),
     announce(announcement) {
@@ -296,7 +298,7 @@ function registrationApi(
       registry.addOffer(name, CHAT, deepFreeze(deps.egress.outfit(checked, proxyRoute)));
     },
     offer(operation, offer) {
-      assertKind(name, plugin, 'an offer', 'provider', 'tts');
+      assertKind(name, plugin, 'an offer', 'provider', 'tts', 'operation');
       assertOffer(name, `an offer for ${operation}`, offer);
       checkOffer(registry, instance, operation, offer);
       registry.addOffer(name, operation, deepFreeze(deps.egress.outfit(offer, proxyRoute)));

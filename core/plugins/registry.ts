@@ -9,7 +9,7 @@ import { ConfigError } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../../contract/call.ts';
 import type { Members } from '../../contract/definitions.ts';
 import type { DialectDefinition } from '../../contract/dialect.ts';
-import type { PluginReport } from '../../contract/gateway.ts';
+import type { PartReport, PluginReport } from '../../contract/gateway.ts';
 import { HOOKS } from '../../contract/hooks.ts';
 import { isObject, type Schema } from '../../contract/json.ts';
 import { didYouMean } from '../../contract/nearest.ts';
@@ -149,6 +149,7 @@ export class Registry {
   readonly schemas: Table<Schema> = new Map();
   readonly shared: Table<string> = new Map();
   readonly gauges: Table<GaugeDefinition> = new Map();
+  readonly parts: Table<() => readonly PartReport[]> = new Map();
   readonly storeWatchers: StoreWatcher[] = [];
   readonly refusalWatchers: RefusalWatcher[] = [];
   readonly middleware: Attributed<Koa.Middleware>[] = [];
@@ -496,6 +497,7 @@ export function describePlugins(
       isBuiltin: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin),
       hooks: hooks.map(({ name: hook, order }) => (order ? `${hook} (${order})` : hook)),
       counts: [...new Set(hooks.map((entry) => entry.name))].map((hook) => book.countsOf(name, hook)),
+      parts: registry.parts.get(name)?.value() ?? [],
       routes: [...registry.routes].filter(([, entry]) => isOwn(entry)).map(([label]) => label),
       commands: [...registry.commands].filter(([, entry]) => isOwn(entry)).map(([command]) => command),
     };

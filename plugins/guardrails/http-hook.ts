@@ -190,7 +190,7 @@ export default definePlugin({
     }
     if (hooks.includes('receive')) {
       api.hook('receive', {
-        operations: ['chat'],
+        operations: ['chat', 'mcp'],
         handler: async (call, response) =>
           (await send(call, 'receive', { response }, 'response')) as typeof response | undefined,
       });

@@ -272,6 +272,46 @@ describe('numbers in arguments and schemas of tools', () => {
         }
       });
 
+  /** Requests with a result of a tool that is an object. */
+  const RESULTS: Readonly<Record<string, (model: string) => readonly [path: string, body: object]>> = {
+    gemini: (model) => [
+      `/v1beta/models/${model}:generateContent`,
+      {
+        tools: [{ functionDeclarations: [TOOL] }],
+        contents: [
+          { role: 'user', parts: [{ text: 'Hi' }] },
+          { role: 'model', parts: [{ functionCall: { name: 'pay' } }] },
+          { role: 'user', parts: [{ functionResponse: { name: 'pay', response: JSON.parse(EXACT) } }] },
+        ],
+      },
+    ],
+    interactions: (model) => [
+      '/v1beta/interactions',
+      {
+        ...{ model, store: false, tools: [{ type: 'function', ...TOOL }] },
+        input: [
+          { type: 'user_input', content: [{ type: 'text', text: 'Hi' }] },
+          { type: 'function_call', id: 'c', name: 'pay', arguments: {} },
+          { type: 'function_result', call_id: 'c', name: 'pay', result: JSON.parse(EXACT) },
+        ],
+      },
+    ],
+  };
+  for (const [way, bodyOf] of Object.entries(RESULTS))
+    it(`keep their text in results of tools from ${way} (G9)`, async () => {
+      for (const wire of WIRES) {
+        vendor.script(respondWith(200, wholeBody(wire, { pieces: [{ text: 'Hello' }] })));
+        const [path, body] = bodyOf(`${wire}/claude-opus-5-5`);
+        const response = await fetch(gateway.url + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+          body: exactIn(JSON.stringify(body)),
+        });
+        expect(response.status, await response.text()).to.equal(200);
+        expect(sent().replaceAll('\\', ''), wire).to.include(EXACT);
+      }
+    });
+
   it('keep their text in streamed arguments of a call (G9)', async () => {
     const pieces = [
       { willContinue: true, name: 'pay', id: 'g' },

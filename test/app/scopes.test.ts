@@ -40,6 +40,7 @@ describe('the scopes of operators', () => {
     const jwt = { issuer: ISSUER, audience: AUDIENCE, secret: SECRET };
     const roles = { roleClaims: ['groups'], roles: { finance: 'billing', ops: 'admin', bots: ['metrics:read'] } };
     operator = await startOperator({
+      mcp: { servers: { files: { command: 'none' } } },
       policies: { metrics: { auth: 'admin' } },
       auth: { 'api-key': { bootstrap: true }, jwt: { ...jwt, ...roles } },
     });

@@ -39,6 +39,11 @@ const ELSEWHERE: readonly (readonly [test: string, isChecked: (block: Block) => 
     ({ page, language }) => /^docs\/(?:how-to\/.*|keys|money)\.md$/.test(page) && language === 'console',
   ],
   [
+    'test/docs/mcp.slow.test.ts',
+    ({ page, language, file }) =>
+      page === 'docs/mcp.md' && (language === 'console' || language === 'sh' || file !== ''),
+  ],
+  [
     'test/docs/first-provider.slow.test.ts',
     ({ page, language, file }) => PLUGIN_PAGES.test(page) && (language === 'sh' || file !== ''),
   ],
@@ -208,6 +213,7 @@ policies:
   notices: { receivers: { ours: { url: 'https://notices.example', format: slack } } }
   mirror: {}
   reconcile: { openai: { adminKey: '\${SECRET}' } }
+mcp: { servers: { files: { command: none } } }
 `;
 
 async function readRows(): Promise<readonly Row[]> {

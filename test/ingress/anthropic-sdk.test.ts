@@ -53,6 +53,26 @@ describe('the official anthropic client', () => {
     expect(message.stop_reason).to.equal('end_turn');
   });
 
+  it('throws the gateway’s error where a vendor breaks off after content, so that no short response looks complete', async () => {
+    let texts = 0;
+    for (const wire of ['openai', 'anthropic', 'gemini'] as const)
+      for (const read of [
+        async (model: string): Promise<void> => {
+          for await (const _event of await client.messages.create({ ...bodyOf(model), stream: true })) texts += 1;
+        },
+        async (model: string) => await client.messages.stream(bodyOf(model)).finalMessage(),
+      ] as const) {
+        rig.script(wire, cutScript(wire, { pieces: [{ text: 'half a response' }] }, 4));
+        const error: unknown = await read(MODEL_OF[wire]).then(
+          () => undefined,
+          (thrown: unknown) => thrown,
+        );
+        expect(error, wire).to.be.instanceOf(Anthropic.APIError);
+        expect(String(error), wire).to.include('interrupted the response before its end');
+      }
+    expect(texts).to.be.greaterThan(0);
+  });
+
   for (const wire of ['anthropic', 'openai', 'gemini', 'mistral', 'deepseek'] as readonly Wire[]) {
     it(`completes a streamed tool loop with thinking at ${wire}`, async () => {
       rig.say(wire, [CALLING, { pieces: [{ text: 'It is x.' }] }]);

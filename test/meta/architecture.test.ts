@@ -196,8 +196,8 @@ describe('core', () => {
 describe('a plugin', () => {
   /** Returns `plugins/<kind>/<plugin>`, the folder that `plugins/<kind>/<plugin>.ts` may also import. */
   const homeOf = (file: string): string =>
-    file.startsWith('plugins/console/')
-      ? 'plugins/console'
+    /^plugins\/(?:console|mcp)\//.test(file)
+      ? file.split('/').slice(0, 2).join('/')
       : file.split('/').slice(0, 3).join('/').replace(/\.ts$/, '');
 
   const SHARED = [

@@ -178,7 +178,7 @@ function historyText(part: JsonObject): string | undefined {
     ? `Code that was run:\n${readString(fieldOf(code, 'code')) ?? ''}`
     : isObject(result)
       ? `Output of the code:\n${readString(fieldOf(result, 'output')) ?? ''}`
-      : JSON.stringify(part);
+      : writeJson(part);
   return text.length <= MAX_HISTORY_TEXT ? text : undefined;
 }
 
@@ -270,7 +270,7 @@ function readOutput(value: unknown): { readonly text: string; readonly isError: 
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : writeJson(value);
 }
 
 /** Call of the history. `id` is the caller's id, which results refer to; undefined if the caller sent none. */

@@ -10,6 +10,7 @@ import {
   readArray,
   readString,
   type Schema,
+  writeJson,
 } from '../../../contract/index.ts';
 import { invalid, knownNames, tellUnknown } from '../kit/index.ts';
 import { isReference } from './read-contents.ts';
@@ -345,7 +346,7 @@ const MAX_TEXT = 4096;
 
 function addOther(one: Step, type: string, at: string, add: AddPart, dropped: string[]): void {
   const { signature: _signature, ...shown } = one;
-  const reported = JSON.stringify(shown);
+  const reported = writeJson(shown);
   if (type !== '' && reported.length <= MAX_TEXT) add('model', { text: reported }, at);
   else dropped.push(`input.${/^\w{1,48}$/.test(type) ? type : 'unknown'}`);
 }

@@ -37,6 +37,7 @@ export type {
   RealtimeResponse,
   RerankRequest,
   RerankResponse,
+  ToolResponse,
   TranscriptionOffer,
   TranscriptionRequest,
   TranscriptionResponse,

@@ -196,8 +196,26 @@ export interface RealtimeOffer extends Offer {
   path(model: string): string;
 }
 
+/** Call of one tool of an MCP server. */
+export interface ToolRequest {
+  /** `mcp/server/tool`. */
+  readonly model: string;
+  /** JSON object, as text: as the arguments of a tool call in a chat. */
+  readonly arguments: string;
+}
+
+/** Result of a tool. Source: https://modelcontextprotocol.io/specification/2026-07-28/server/tools */
+export interface ToolResponse {
+  readonly content: readonly JsonObject[];
+  /** `structuredContent` as text: guardrails check all of it, whatever the names of its fields. */
+  readonly structured_json?: string;
+  /** True if the tool ran and failed. */
+  readonly isError?: boolean;
+}
+
 declare module '../../../contract/call.ts' {
   interface Operations {
+    readonly mcp: { readonly request: ToolRequest; readonly response: ToolResponse; readonly offer: Offer };
     readonly realtime: {
       readonly request: RealtimeRequest;
       readonly response: RealtimeResponse;

@@ -92,7 +92,7 @@ const MAX_TEXT = 4096;
 /** Result of a vendor tool as text, for models without that tool; undefined if it is too long. */
 function historyText(item: Item): string | undefined {
   const { id: _id, encrypted_content: _secret, ...rest } = item;
-  const text = JSON.stringify(rest);
+  const text = writeJson(rest);
   return Buffer.byteLength(text) <= MAX_TEXT ? text : undefined;
 }
 

@@ -276,6 +276,20 @@ const PLUGIN: Schema = {
       description: 'Reason why an optional plugin is not loaded.',
     },
     hooks: { type: 'array', items: { type: 'string' } },
+    parts: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['name', 'state', 'is_healthy'],
+        properties: {
+          name: { type: 'string' },
+          state: { type: 'string' },
+          is_healthy: { type: 'boolean' },
+          problem: { type: 'string' },
+        },
+      },
+      description: 'Programs and connections of the plugin, such as MCP servers, in each process.',
+    },
     hook_counts: { type: 'array', items: HOOK_COUNTS, description: 'Sum over all processes, each since its start.' },
     routes: { type: 'array', items: { type: 'string' } },
     commands: { type: 'array', items: { type: 'string' } },
@@ -284,7 +298,9 @@ const PLUGIN: Schema = {
 
 /** Plugins in the order in which inward hooks run. */
 function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
-  const gatherCounts = gather('hooks', () => gateway.plugins().map(({ name, counts }) => ({ name, counts })));
+  const gatherCounts = gather('hooks', () =>
+    gateway.plugins().map(({ name, counts, parts }) => ({ name, counts, parts })),
+  );
   return {
     ...FOR_OPERATORS,
     method: 'GET',
@@ -294,9 +310,12 @@ function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
     responses: { 200: { description: 'Plugins, in the order of the configuration.', schema: listOf(PLUGIN) } },
     async handler(ctx) {
       const all = (await gatherCounts()).flat();
-      const rows = gateway.plugins().map(({ isBuiltin, counts, ...row }) => ({
+      const rows = gateway.plugins().map(({ isBuiltin, counts, parts: _parts, ...row }) => ({
         ...row,
         is_builtin: isBuiltin,
+        parts: all
+          .filter(({ name }) => name === row.name)
+          .flatMap(({ parts }) => parts.map(({ isHealthy, ...part }) => ({ ...part, is_healthy: isHealthy }))),
         hook_counts: counts.map(({ hook }) =>
           sumCounts(
             hook,

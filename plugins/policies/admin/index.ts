@@ -1,14 +1,9 @@
-import {
-  type AuditEntry,
-  type AuditQuery,
-  definePlugin,
-  GatewayError,
-  isObject,
-  type PluginApi,
-} from '../../../contract/index.ts';
+import { type AuditQuery, definePlugin, GatewayError, isObject, type PluginApi } from '../../../contract/index.ts';
 import { auditActor, createRefusals } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, listAction } from '../kit/resource.ts';
+import { showEntry } from './audit-entry.ts';
+import { AUDIT_EXPORT, startAuditExport } from './audit-export.ts';
 import { gatewayRoutes } from './gateway-routes.ts';
 import { registerNodes } from './nodes.ts';
 import { registerTargetOrders } from './target-orders.ts';
@@ -95,20 +90,6 @@ function auditLog({ operators: { auditLog: readLog } }: Pick<PluginApi, 'operato
   );
 }
 
-function showEntry({ id, at, actor, action, subject, before, after }: AuditEntry) {
-  const { via, userId = null, keyId = null, address = null } = actor;
-  const who = { via, user_id: userId, key_id: keyId, address };
-  return {
-    id,
-    at: new Date(at).toISOString(),
-    actor: who,
-    action,
-    subject,
-    before: before ?? null,
-    after: after ?? null,
-  };
-}
-
 /** Changed values, such as `rpm 60 -> 120`. */
 function describeChange(before: object | null, after: object | null): string {
   const was: Words = isObject(before) ? { ...before } : {};
@@ -185,13 +166,14 @@ export default definePlugin({
     { name: 'target', summary: 'Drain a target or reset its health' },
     { name: 'audit', summary: 'List changes by operators' },
   ],
-  configSchema: { type: 'object', additionalProperties: false },
-  setup(api) {
+  configSchema: { type: 'object', additionalProperties: false, properties: { auditExport: AUDIT_EXPORT } },
+  setup(api, { auditExport }) {
     for (const each of gatewayRoutes(api)) api.route(each);
     registerUsers(api);
     registerNodes(api);
     registerTargetOrders(api);
     recordRefusals(api);
+    startAuditExport(api, auditExport);
     const { route, subcommand } = auditLog(api);
     api.route(route);
     api.command({ ...subcommand, name: 'audit', changesStore: false });

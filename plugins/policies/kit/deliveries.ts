@@ -99,12 +99,13 @@ export async function postJson(
   api: Pick<PluginApi, 'http'>,
   { url, secret }: { readonly url: string; readonly secret?: string | undefined },
   body: string,
+  contentType = 'application/json',
 ): Promise<Reply> {
   const http = await api.http();
   const { statusCode } = await http.post(url, {
     body,
     headers: {
-      'content-type': 'application/json',
+      'content-type': contentType,
       ...(secret !== undefined && { 'x-tollgate-signature': signatureOf(secret, body, Date.now()) }),
     },
     throwHttpErrors: false,

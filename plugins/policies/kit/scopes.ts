@@ -46,6 +46,8 @@ export const SCOPES = Object.freeze({
   'targets:write': { allows: 'drain targets and reset their health', roles: ['operator'] },
   'models:read': { allows: 'list models, aliases and prices', roles: ['viewer', 'billing', 'operator'] },
   'models:call': { allows: 'call models, with the key itself and in the playground', roles: ['operator'] },
+  'mcp:read': { allows: 'list MCP servers, their state and tools', roles: ['viewer', 'operator'] },
+  'mcp:write': { allows: 'approve new and changed tools of MCP servers', roles: ['operator'] },
   'config:read': { allows: 'read the configuration without secrets, and the plugins', roles: ['operator'] },
   'config:reload': { allows: 'reload the configuration', roles: ['operator'] },
   'audit:read': { allows: 'read the audit log', roles: ['operator'] },

@@ -15,7 +15,7 @@ const DIMENSIONS = Object.freeze({
   account: 'account',
 } as const satisfies Record<string, ReportDimension>);
 
-const TIME_UNITS: readonly TimeUnit[] = Object.freeze(['hour', 'day', 'month']);
+const TIME_UNITS: readonly TimeUnit[] = Object.freeze(['hour', 'day', 'week', 'month']);
 
 export type Dimension = keyof typeof DIMENSIONS;
 export type By = Dimension | TimeUnit;

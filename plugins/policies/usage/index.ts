@@ -52,7 +52,10 @@ function tellSums(sums: Sums): Readonly<Record<string, Cell>> {
 }
 
 /** Page of a report as JSON. */
-function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, { range, by }: UsageQuery): object {
+function tellReport(
+  { page, rows, totals, shared, next, latencies, previous }: UsagePage,
+  { range, by }: UsageQuery,
+): object {
   return {
     object: 'list',
     from: new Date(range.from).toISOString(),
@@ -60,13 +63,21 @@ function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, 
     tz: range.zone,
     by,
     currency: 'USD',
-    data: page.map(({ names, sums }) => ({
+    ...(previous && {
+      previous: { from: new Date(previous.range.from).toISOString(), to: new Date(previous.range.to).toISOString() },
+    }),
+    data: page.map(({ names, sums, interval }) => ({
       ...Object.fromEntries(by.map((word, i) => [word, names[i] ?? NONE])),
       ...tellSums(sums),
+      ...(previous && { previous: tellSums(previous.of({ names, sums, interval })) }),
       ...(latencies && { latency: latencies.rows.get(JSON.stringify(names)) ?? null }),
     })),
     rows: rows.length,
-    totals: { ...tellSums(totals), ...(latencies && { latency: latencies.totals ?? null }) },
+    totals: {
+      ...tellSums(totals),
+      ...(previous && { previous: tellSums(previous.totals) }),
+      ...(latencies && { latency: latencies.totals ?? null }),
+    },
     ...(latencies && { latency_of: { calls: latencies.calls, is_complete: latencies.isComplete } }),
     ...(shared && {
       shared: {
@@ -85,13 +96,25 @@ function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, 
 const REPEATED = '(in several rows)';
 
 /** All rows as CSV, regardless of the page; every column adds up to the totals. */
-function csvOfReport({ rows, shared }: UsagePage, by: readonly By[]): string {
-  const cells = (sums: Sums): readonly Cell[] => Object.values(tellSums(sums));
-  const lines = rows.map(({ names, sums }) => [...names.map((name) => (name === NONE ? '' : name)), ...cells(sums)]);
-  if (shared && shared.repeated.requests > 0)
-    lines.push([...by.map((word) => (word === 'tag' ? REPEATED : '')), ...cells(negate(shared.repeated))]);
-  return formatCsv([...by, ...Object.keys(COLUMNS)], lines);
+function csvOfReport({ rows, shared, previous }: UsagePage, by: readonly By[]): string {
+  const cells = (sums: Sums, before: Sums | undefined): readonly Cell[] => [
+    ...Object.values(tellSums(sums)),
+    ...(before ? [before.requests, formatUsd(before.cost)] : []),
+  ];
+  const lines = rows.map((row) => [
+    ...row.names.map((name) => (name === NONE ? '' : name)),
+    ...cells(row.sums, previous?.of(row)),
+  ]);
+  const repeated = shared?.repeated;
+  if (repeated && repeated.requests + (previous?.repeated.requests ?? 0) > 0)
+    lines.push([
+      ...by.map((word) => (word === 'tag' ? REPEATED : '')),
+      ...cells(negate(repeated), previous && negate(previous.repeated)),
+    ]);
+  return formatCsv([...by, ...Object.keys(COLUMNS), ...(previous ? PREVIOUS_COLUMNS : [])], lines);
 }
+
+const PREVIOUS_COLUMNS = Object.freeze(['previous_requests', 'previous_cost_usd']);
 
 function negate(sums: Sums): Sums {
   const negative = Object.entries(sums).map(([name, value]: [string, number | bigint]) => [
@@ -145,6 +168,13 @@ const REPORT: Schema = {
     from: { type: 'string', format: 'date-time' },
     to: { type: 'string', format: 'date-time', description: 'Exclusive.' },
     tz: { type: 'string' },
+    previous: {
+      type: 'object',
+      description:
+        'With `compare=previous`: the range before. Each row and the totals then have `previous` with the sums of that range; rows without calls now have zeros.',
+      required: ['from', 'to'],
+      properties: { from: { type: 'string', format: 'date-time' }, to: { type: 'string', format: 'date-time' } },
+    },
     by: { type: 'array', items: { type: 'string' } },
     currency: { const: 'USD' },
     data: { type: 'array', items: SUMS, description: 'One field for each word of `by`, and the sums.' },
@@ -262,12 +292,13 @@ export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command 
       {
         flags: '--by <words>',
         summary:
-          'comma-separated: user, key, tag, provider, model, operation, session, account, hour, day or month (default: day)',
+          'comma-separated: user, key, tag, provider, model, operation, session, account, end_user, hour, day, week or month (default: day)',
       },
       ...chooseOptions(FILTER_WORDS),
       { flags: '--sort <how>', summary: 'name, or cost (highest first)' },
       { flags: '--limit <n>', summary: 'maximum number of rows (default: 100)' },
       { flags: '--after <cursor>', summary: 'continue after that page' },
+      { flags: '--compare', summary: 'add the cost of the range before, of the same length, and the change' },
       { flags: '--latency', summary: 'add latency: p50 and p95 of the latest 5,000 successful calls' },
       { flags: '--csv', summary: 'print all rows as CSV' },
     ],
@@ -278,6 +309,7 @@ export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command 
         ...wordsOfOptions(options),
         ...(isCsv && { format: 'csv' }),
         ...(options['latency'] === true && { latency: 'true' }),
+        ...(options['compare'] === true && { compare: 'previous' }),
       };
       const query = readUsageQuery(words, Date.now());
       const page = await runUsageQuery(ledger, query);
@@ -311,23 +343,37 @@ const TOOK = Object.freeze([
 ] as const satisfies readonly (readonly [head: string, field: keyof Latency])[]);
 const ALWAYS: ReadonlySet<string> = new Set(['requests', 'prompt_tokens', 'completion_tokens', 'cost_usd']);
 
-function formatReport({ page, totals, shared, latencies }: UsagePage, { by }: UsageQuery, io: CommandIo): string {
+function formatReport(
+  { page, totals, shared, latencies, previous }: UsagePage,
+  { by }: UsageQuery,
+  io: CommandIo,
+): string {
   const columns = (Object.keys(HEADS) as (keyof typeof HEADS)[]).filter(
     (name) => ALWAYS.has(name) || Number(COLUMNS[name](totals)) !== 0,
   );
   const cells = (sums: Sums): readonly string[] => columns.map((name) => String(COLUMNS[name](sums)));
   const took = (latency: Latency | undefined): readonly string[] =>
     latencies ? TOOK.map(([, field]) => String(latency?.[field] ?? '')) : [];
-  const rows = page.map(({ names, sums }) => [
+  const before = (sums: Sums, past: Sums | undefined): readonly string[] =>
+    past ? [formatUsd(past.cost), formatChange(sums.cost, past.cost)] : [];
+  const rows = page.map(({ names, sums, interval }) => [
     ...names.map((name) => printable(name)),
     ...cells(sums),
+    ...before(sums, previous?.of({ names, sums, interval })),
     ...took(latencies?.rows.get(JSON.stringify(names))),
   ]);
-  const total = ['TOTAL', ...by.slice(1).map(() => ''), ...cells(totals), ...took(latencies?.totals)];
+  const total = [
+    'TOTAL',
+    ...by.slice(1).map(() => ''),
+    ...cells(totals),
+    ...before(totals, previous?.totals),
+    ...took(latencies?.totals),
+  ];
   const table = io.table(
     [
       ...by.map((word) => word.toUpperCase()),
       ...columns.map((name) => HEADS[name]),
+      ...(previous ? ['BEFORE USD', 'CHANGE %'] : []),
       ...(latencies ? TOOK.map(([head]) => head) : []),
     ],
     [...rows, total],
@@ -335,6 +381,13 @@ function formatReport({ page, totals, shared, latencies }: UsagePage, { by }: Us
   if (!shared || shared.calls.requests === 0) return table;
   const { calls, repeated } = shared;
   return `${table}\n${calls.requests} requests (${formatUsd(calls.cost)} USD) have several tags and are in several rows, so the rows exceed the total by ${formatUsd(repeated.cost)} USD.`;
+}
+
+/** Change of an amount in whole percent; empty without an amount before. */
+function formatChange(amount: bigint, before: bigint): string {
+  if (before === 0n) return '';
+  const percent = Number(((amount - before) * 100n) / before);
+  return percent > 0 ? `+${percent}` : String(percent);
 }
 
 type Calls = Pick<Ledger, 'calls'>;

@@ -151,7 +151,7 @@ function isDay(text: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-export type TimeUnit = 'hour' | 'day' | 'month';
+export type TimeUnit = 'hour' | 'day' | 'week' | 'month';
 
 /** Intervals of a report: `edges[i]` to `edges[i + 1]`, each with its name. */
 interface Intervals {
@@ -166,6 +166,7 @@ const NEXT: Readonly<Record<TimeUnit, (zone: string, at: number) => number>> = O
   // Hour of the wall clock; shorter if the clock changes within it.
   hour: (zone, at) => at + HOUR_MS - (wallAt(zone, at) % HOUR_MS),
   day: (zone, at) => firstAfter(at, (days) => startOfDay(zone, wallAt(zone, at), days)),
+  week: (zone, at) => firstAfter(at, (weeks) => startOfWeek(zone, wallAt(zone, at), weeks)),
   month: (zone, at) => firstAfter(at, (months) => startOfMonth(zone, wallAt(zone, at), months)),
 });
 
@@ -175,7 +176,7 @@ function firstAfter(at: number, start: (steps: number) => number): number {
   return next > at ? next : start(2);
 }
 
-/** Cuts a range at the hours, days or months of its zone; the first and last interval may be partial. */
+/** Cuts a range at the hours, days, weeks or months of its zone; the first and last interval may be partial. */
 export function cutRange({ from, to, zone }: Range, unit: TimeUnit | undefined): Intervals {
   if (unit === undefined) return { edges: [from, to], names: [''] };
   const edges = [from];
@@ -194,7 +195,31 @@ export function cutRange({ from, to, zone }: Range, unit: TimeUnit | undefined):
 
 function nameInterval(zone: string, start: number, unit: TimeUnit): string {
   if (unit === 'hour') return formatHour(zone, start);
-  return new Date(wallAt(zone, start)).toISOString().slice(0, unit === 'day' ? 10 : 7);
+  const wall = wallAt(zone, start);
+  if (unit === 'week') return nameWeek(wall);
+  return new Date(wall).toISOString().slice(0, unit === 'day' ? 10 : 7);
+}
+
+/** Week of ISO 8601, such as `2026-W48`: it belongs to the year of its Thursday. */
+function nameWeek(wall: number): string {
+  const day = Math.floor(wall / DAY_MS);
+  // 1970-01-01 was a Thursday.
+  const thursday = Math.floor((day + 3) / 7) * 7 * DAY_MS;
+  const year = new Date(thursday).getUTCFullYear();
+  const week = Math.floor((thursday - Date.UTC(year, 0, 1)) / (7 * DAY_MS)) + 1;
+  return `${year}-W${String(week).padStart(2, '0')}`;
+}
+
+/** Returns the range before this one: as many months or days of its zone, or as many milliseconds. */
+export function rangeBefore({ from, to, zone }: Range): Range {
+  const [start, end] = [wallAt(zone, from), wallAt(zone, to)];
+  const months = (wall: number): number => new Date(wall).getUTCFullYear() * 12 + new Date(wall).getUTCMonth();
+  if (startOfMonth(zone, start) === from && startOfMonth(zone, end) === to)
+    return { from: startOfMonth(zone, start, months(start) - months(end)), to: from, zone };
+  const days = Math.round((end - start) / DAY_MS);
+  if (startOfDay(zone, start) === from && startOfDay(zone, end) === to)
+    return { from: startOfDay(zone, start, -days), to: from, zone };
+  return { from: from - (to - from), to: from, zone };
 }
 
 function wrong(param: string, reason: string, cause?: unknown): GatewayError {

@@ -42,7 +42,8 @@ export interface SharedSums {
   readonly repeated: Sums;
 }
 
-const NOTHING: Sums = Object.freeze({
+/** Sums of no calls. */
+export const NOTHING: Sums = Object.freeze({
   requests: 0,
   errors: 0,
   prompt_tokens: 0,

@@ -23,6 +23,7 @@ const REPORT_WORDS = Object.freeze({
   group_by: 'Former name of `by`.',
   sort: 'name (by time and name) or cost (highest first). Default: name.',
   format: 'json, or csv with all rows. Default: json.',
+  compare: 'previous adds the sums of the range before, of the same length, to each row and the totals.',
   latency: 'true adds latency (p50 and p95) of the latest 5,000 successful calls to each row. Not with format=csv.',
   limit: `Maximum number of rows per page, 1 to ${MAX_LIMIT}. Default: 100.`,
   after: '`next` of the previous page.',

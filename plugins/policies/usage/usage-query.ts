@@ -2,8 +2,8 @@ import { type CallFilter, GatewayError, isObject, type Ledger, parseJson, readAr
 import { END_USER_TAG } from '../kit/index.ts';
 import { type By, isTimeUnit, readBy } from './dimensions.ts';
 import { type Latencies, measureLatency } from './latency.ts';
-import { cutRange, type Range, readRange, readZone } from './range.ts';
-import { dimensionsOf, makeReport, type UsageReport, type UsageRow } from './report.ts';
+import { cutRange, type Range, rangeBefore, readRange, readZone } from './range.ts';
+import { dimensionsOf, makeReport, NOTHING, type Sums, type UsageReport, type UsageRow } from './report.ts';
 import { readChoice, readFilter, readLimit, type Words, wrongWord } from './words.ts';
 
 /** Parsed query for a report. */
@@ -17,6 +17,8 @@ export interface UsageQuery {
   readonly format: 'json' | 'csv';
   /** True if each row includes latencies. */
   readonly latency: boolean;
+  /** True if each row includes its sums in the range before. */
+  readonly isCompared: boolean;
 }
 
 const DEFAULT_LIMIT = 100;
@@ -46,6 +48,7 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
     after,
     format,
     latency,
+    isCompared: readChoice(words, 'compare', ['none', 'previous']) === 'previous',
   };
 }
 
@@ -64,6 +67,17 @@ export interface UsagePage extends UsageReport {
   readonly next?: string;
   /** Present if requested. */
   readonly latencies?: Latencies;
+  readonly previous?: Previous;
+}
+
+/** Sums of the range before. */
+export interface Previous {
+  readonly range: Range;
+  readonly totals: Sums;
+  /** Excess of the rows over the totals, as in {@link UsageReport.shared}. */
+  readonly repeated: Sums;
+  /** Sums of a row in the range before: by its names, and by the position of its interval. */
+  of(row: UsageRow): Sums;
 }
 
 /** Queries the store; totals cover all rows, on every page. */
@@ -71,11 +85,57 @@ export async function runUsageQuery(ledger: Pick<Ledger, 'report' | 'calls'>, qu
   const { range, by, filter, sort } = query;
   const { edges, names } = cutRange(range, by.find(isTimeUnit));
   const found = await ledger.report({ ...filter, edges, by: dimensionsOf(by) });
-  const report = makeReport(found, by, names);
+  const made = makeReport(found, by, names);
+  const compared = query.isCompared ? await readPrevious(ledger, query) : undefined;
+  const report = compared ? { ...made, rows: withMissing(made.rows, compared.rows, by, names) } : made;
   const rows = sortRows(report.rows, by, sort);
   const latencies = query.latency ? await measureLatency(ledger, { filter, by, edges, names }) : undefined;
   const { rows: page, next } = pageOf(rows, query, range);
-  return { ...report, rows, page, ...(latencies && { latencies }), ...(next !== undefined && { next }) };
+  const previous = compared?.previous;
+  return {
+    ...report,
+    rows,
+    page,
+    ...(latencies && { latencies }),
+    ...(previous && { previous }),
+    ...(next !== undefined && { next }),
+  };
+}
+
+/** Reads the report of the range before. */
+async function readPrevious(
+  ledger: Pick<Ledger, 'report'>,
+  { range, by, filter }: UsageQuery,
+): Promise<{ readonly rows: readonly UsageRow[]; readonly previous: Previous }> {
+  const before = rangeBefore(range);
+  const { edges, names } = cutRange(before, by.find(isTimeUnit));
+  const found = await ledger.report({ ...filter, edges, by: dimensionsOf(by) });
+  const { rows, totals, shared } = makeReport(found, by, names);
+  const repeated = shared?.repeated ?? NOTHING;
+  const sums = new Map(rows.map((row) => [placeKey(row, by), row.sums]));
+  return { rows, previous: { range: before, totals, repeated, of: (row) => sums.get(placeKey(row, by)) ?? NOTHING } };
+}
+
+/** Key of a row in both ranges: its names apart from time, and the position of its interval. */
+function placeKey({ interval, names }: UsageRow, by: readonly By[]): string {
+  return JSON.stringify([interval, ...names.filter((_, at) => !isTimeUnit(by[at] as By))]);
+}
+
+/** Adds rows that only the range before has, with sums of zero. */
+function withMissing(
+  rows: readonly UsageRow[],
+  before: readonly UsageRow[],
+  by: readonly By[],
+  intervals: readonly string[],
+): readonly UsageRow[] {
+  const known = new Set(rows.map((row) => placeKey(row, by)));
+  const missing = before.flatMap((row): readonly UsageRow[] => {
+    const interval = intervals[row.interval];
+    if (known.has(placeKey(row, by)) || interval === undefined) return [];
+    const names = row.names.map((name, at) => (isTimeUnit(by[at] as By) ? interval : name));
+    return [{ names, interval: row.interval, sums: NOTHING }];
+  });
+  return [...rows, ...missing];
 }
 
 /** Order of rows: by time and name, or the most expensive first. */

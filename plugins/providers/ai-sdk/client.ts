@@ -9,7 +9,7 @@ import {
 import { callModel } from './models.ts';
 import { type AiPackage, openPackage } from './package.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
-import { type ClientOptions, type Run, type Work, watchPackages, working } from './work.ts';
+import { type ClientOptions, logEarlyPrints, type Run, type Work, watchPackages, working } from './work.ts';
 
 /** Requests of one call: polling for an image takes the most. */
 const MAX_REQUESTS = 500;
@@ -26,6 +26,7 @@ export function createClient(instance: ClientOptions): AiClient {
   let isSilent = false;
   const open = (): Promise<AiPackage> => {
     watchPackages();
+    logEarlyPrints(instance);
     const settings = { ...instance.settings, fetch: sendByGateway };
     opening ??= working.run({ instance, prints: 0 }, () => openPackage({ ...instance, settings }));
     return opening;
@@ -95,13 +96,15 @@ async function sendByGateway(input: unknown, init?: RequestInit): Promise<Respon
     headers: headersOf(request.headers),
     ...(body && { body }),
   };
+  // The signal of a `Request` is another one than that of its options.
+  const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
   try {
-    const response = await run.send(url.origin, sent);
+    const response = await run.send(url.origin, sent, signal);
     const headers = new Headers();
     for (const [name, value] of Object.entries(response.headers)) if (value !== undefined) headers.append(name, value);
     return new Response(ReadableStream.from(response.body), { status: response.status, headers });
   } catch (error) {
-    run.broken ??= error;
+    if (signal?.aborted !== true) run.broken ??= error;
     throw error;
   }
 }

@@ -23,17 +23,18 @@ export const makeImages: Job = async (own, body, { signal: abortSignal, provider
   const files = given as readonly FormFile[];
   const model = own.model('images', readString(id) ?? '');
   if (files.length > 0) await assertEdits(model);
+  if (files.some(({ field }) => field === 'mask') && model['supportsMaskInputs'] === false) throw noEdits();
   const images = files.filter(({ field }) => field !== 'mask').map(filePart);
   const mask = files.find(({ field }) => field === 'mask');
   const options = {
-    ...{ prompt, providerOptions, abortSignal },
+    ...{ prompt, providerOptions },
     ...{ aspectRatio: undefined, seed: undefined, size: size === 'auto' ? undefined : (size ?? undefined) },
     ...(images.length > 0 && { files: images }),
     ...(mask && { mask: filePart(mask) }),
   };
   const counts = countsOf(isCount(n) ? n : 1, await mostOf(model));
-  const results = await Promise.all(
-    counts.map(async (count) => readObject(await runModel(model, 'doGenerate', { ...options, n: count }))),
+  const results = await runTogether(counts, abortSignal, async (count, signal) =>
+    readObject(await runModel(model, 'doGenerate', { ...options, n: count, abortSignal: signal })),
   );
   const warnings = results.flatMap((result) => readArray(result['warnings']));
   assertFiles(files, warnings);
@@ -42,6 +43,22 @@ export const makeImages: Job = async (own, body, { signal: abortSignal, provider
   const value = { data: made.map((image) => ({ b64_json: image })), ...usageOf(results) };
   return respondWith(value, setNames({ ...others, response_format: format === 'url' ? format : null }), warnings);
 };
+
+/** Runs parallel calls. The first failure aborts the others, whose images would be paid for and lost. */
+async function runTogether<T>(
+  counts: readonly number[],
+  signal: AbortSignal,
+  run: (count: number, signal: AbortSignal) => Promise<T>,
+): Promise<readonly T[]> {
+  const failed = new AbortController();
+  const both = AbortSignal.any([signal, failed.signal]);
+  try {
+    return await Promise.all(counts.map((count) => run(count, both)));
+  } catch (error) {
+    failed.abort(error);
+    throw error;
+  }
+}
 
 async function assertEdits(model: AiModel): Promise<void> {
   const supports = await (model['supportsFileInputs'] as PromiseLike<unknown> | undefined);

@@ -39,6 +39,22 @@ export const working = new AsyncLocalStorage<Work>();
 const MAX_PRINTS = 5;
 const MAX_PRINTED = 200;
 
+/** Prints of imports while a configuration is checked, when there is no log, by package. */
+const early: Record<string, readonly string[]> = {};
+
+function logPrint({ log, package: name }: ClientOptions, text: string): void {
+  if (log) log.warn({ package: name, text }, 'a package printed a text');
+  else early[name] = [...(early[name] ?? []), text].slice(-MAX_PRINTS);
+}
+
+/** Logs what a package printed before there was a log. */
+export function logEarlyPrints(instance: ClientOptions): void {
+  const texts = instance.log ? early[instance.package] : undefined;
+  if (!texts) return;
+  early[instance.package] = [];
+  for (const text of texts) logPrint(instance, text);
+}
+
 let isWatching = false;
 
 /**
@@ -56,8 +72,7 @@ export function watchPackages(): void {
       if (!work) print(...words);
       else if (work.prints < MAX_PRINTS) {
         work.prints += 1;
-        const { log, package: name } = work.instance;
-        log?.warn({ package: name, text: format(...words).slice(0, MAX_PRINTED) }, 'a package printed a text');
+        logPrint(work.instance, format(...words).slice(0, MAX_PRINTED));
       }
     };
   }

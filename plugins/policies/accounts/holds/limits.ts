@@ -110,7 +110,8 @@ export class CallLimits {
 
   #holdRequest(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined {
     const { principal, targets, request } = call;
-    if (plan?.plan.models)
+    // Tools have a list of their own, `serverTools`.
+    if (plan?.plan.models && call.operation !== 'mcp')
       assertInPlan(this.#models.catalog, plan, targets, { requested: (request as ChatRequest).model });
     const hold = holdOf(call);
     hold.isCounted = true;

@@ -1,8 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../../../core/gateway.ts';
+import { openPackage } from '../../../../plugins/providers/ai-sdk/package.ts';
 import { makeFolder, removeFolders } from '../../../support/folders.ts';
 import { startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 import { fileOf, KEY, PACKAGES, respondAs, startAi } from './rig.ts';
@@ -14,6 +16,11 @@ const FILES = {
   'throws.mjs': "export const createThrowing = () => { throw new Error('the region is missing'); };",
   'broken.mjs': "throw new Error('no such file');",
   'nothing.mjs': 'export const createNothing = () => undefined;',
+  'aliases.mjs':
+    "export const createNew = () => ({ specificationVersion: 'v3', languageModel: () => ({}) }); export { createNew as createOld };",
+  'hangs.mjs': 'await new Promise(() => {});',
+  'prints.mjs':
+    "console.log('imported', 1); export const createPrinting = () => ({ specificationVersion: 'v3', languageModel: () => ({}) });",
   'listens.mjs':
     "import net from 'node:net'; export const createListening = () => { net.createServer().listen(0, '127.0.0.1').unref(); return {}; };",
 };
@@ -32,6 +39,12 @@ describe('the configuration of a package of the AI SDK', () => {
       { package: './two.mjs', factory: 'createOnce' },
       'does not export',
       'Did you mean "createOne"?',
+    ],
+    [
+      'has another factory with no similar name',
+      { package: './two.mjs', factory: 'makeProvider' },
+      'does not export',
+      'Set one of: createOne, createTwo.',
     ],
     ['has several factories', { package: './two.mjs' }, 'has several functions', 'Set one of: createOne, createTwo.'],
     ['has no factory', { package: './none.mjs' }, 'exports no function', 'a provider package of the AI SDK'],
@@ -53,6 +66,35 @@ describe('the configuration of a package of the AI SDK', () => {
       expect(said).to.match(/acme/);
     });
 
+  it('44: is refused if its import hangs, after a limit', async () => {
+    const folder = makeFolder();
+    writeFileSync(path.join(folder, 'hangs.mjs'), FILES['hangs.mjs']);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const opening = openPackage({ package: './hangs.mjs', settings: {}, baseDir: folder });
+      mock.timers.tick(20_000);
+      const error: unknown = await opening.catch((thrown: unknown) => thrown);
+      expect(String(error)).to.include('it did not end within 20 s').and.include('./hangs.mjs');
+    } finally {
+      mock.timers.reset();
+      removeFolders();
+    }
+  });
+
+  it('44: may have several names for its function', async () => {
+    const rig = await startAi('./aliases.mjs', {}, { files: FILES });
+    await rig.stop();
+  });
+
+  it('44: prints into the log while it is imported', async () => {
+    const rig = await startAi('./prints.mjs', {}, { files: FILES });
+    try {
+      expect(rig.gateway.logText()).to.include('"text":"imported 1"').and.include('./prints.mjs');
+    } finally {
+      await rig.stop();
+    }
+  });
+
   it('keeps its options and its key secret', async () => {
     const rig = await startAi('@ai-sdk/openai-compatible', { options: { name: 'acme', secret: 'canary-1234567' } });
     try {
@@ -68,7 +110,11 @@ describe('the configuration of a package of the AI SDK', () => {
       ...{ vendor: 'groq', prices: undefined, models: ['openai/gpt-oss-120b', 'mine'], windows: { mine: 4321 } },
     });
     try {
-      const { data } = (await (await rig.gateway.get('/v1/models')).json()) as { data: { id: string }[] };
+      const { data } = (await (await rig.gateway.get('/v1/models')).json()) as {
+        data: { id: string; context_length?: number }[];
+      };
+      const windows = Object.fromEntries(data.map(({ id, context_length: tokens }) => [id, tokens]));
+      expect(windows).to.include({ 'acme/openai/gpt-oss-120b': 131_072, 'acme/mine': 4321 });
       expect(data.map(({ id }) => id)).to.include.members(['acme/openai/gpt-oss-120b', 'acme/mine']);
       rig.vendor.script(respondAs('openai', { pieces: [{ text: 'Hello' }] }));
       const send = (model: string) =>

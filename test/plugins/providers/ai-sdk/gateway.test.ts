@@ -14,7 +14,8 @@ const HOOK = `export default {
 };`;
 
 /** Package of specification v3 whose models do what their name says. */
-const ODD = `let calls = 0;
+const ODD = `import net from 'node:net';
+let calls = 0;
 const usage = { inputTokens: { total: 3 }, outputTokens: { total: 2 } };
 const finishReason = { unified: 'stop', raw: 'stop' };
 export function createOdd(settings) {
@@ -31,6 +32,9 @@ export function createOdd(settings) {
     schemaless: async () => { await send(settings.baseURL); return done('no json', [{ type: 'unsupported', feature: 'responseFormat' }]); },
     sourced: async () => { await send(settings.baseURL); return { ...done('cited'), content: [{ type: 'text', text: 'cited' }, { type: 'source', sourceType: 'url', id: 's1', url: 'https://pages.example/a', title: 'A page' }] }; },
     unknown: () => { throw Object.assign(new Error('No such languageModel: unknown'), { name: 'AI_NoSuchModelError' }); },
+    listens: async () => { net.createServer().listen(0, '127.0.0.1').unref(); return done('never'); },
+    files: async () => { await send(settings.baseURL); return { ...done('heard'), content: [{ type: 'text', text: 'heard' }, { type: 'file', mediaType: 'audio/wav', data: 'UklGRg==' }, { type: 'custom', kind: 'odd' }] }; },
+    heavy: async () => { await send(settings.baseURL); return { ...done('heavy'), content: [{ type: 'text', text: 'heavy', providerMetadata: { odd: { blob: 'x'.repeat(300000) } } }] }; },
     old: undefined,
   };
   return {
@@ -44,7 +48,7 @@ export function createOdd(settings) {
           controller.enqueue({ type: 'stream-start', warnings });
           for (const part of content)
             if (part.type !== 'text') controller.enqueue(part);
-            else for (const piece of [{ type: 'text-start' }, { type: 'text-delta', delta: part.text }, { type: 'text-end' }]) controller.enqueue({ ...piece, id: '1' });
+            else for (const piece of [{ type: 'text-start', providerMetadata: part.providerMetadata }, { type: 'text-delta', delta: part.text }, { type: 'text-end' }]) controller.enqueue({ ...piece, id: '1' });
           controller.enqueue({ type: 'finish', usage, finishReason });
           controller.close();
         } }) };
@@ -112,17 +116,18 @@ describe('a package of the AI SDK within the gateway', () => {
   });
 
   describe('that behaves badly', () => {
-    const odd = (more: Readonly<Record<string, unknown>> = {}) =>
+    const odd = (more: Readonly<Record<string, unknown>> = {}, config: Readonly<Record<string, unknown>> = {}) =>
       start(
         './odd.mjs',
         { models: ['*'], timeouts: { firstByte: '300ms' }, ...more },
         {
           files: { 'odd.mjs': ODD },
-          config: { providers: { echo: {} }, models: {} },
+          config: { providers: { echo: {} }, models: {}, ...config },
         },
       );
-    const send = async (model: string, more: object = {}) => {
-      const response = await rig?.gateway.post('/v1/chat/completions', { ...HI, model: `acme/${model}`, ...more });
+    const send = (model: string, more: object = {}) => sendTo(`acme/${model}`, more);
+    const sendTo = async (model: string, more: object = {}) => {
+      const response = await rig?.gateway.post('/v1/chat/completions', { ...HI, model, ...more });
       const text = (await response?.text()) ?? '';
       return { status: response?.status, headers: response?.headers, text, log: rig?.gateway.logText() ?? '' };
     };
@@ -134,7 +139,17 @@ describe('a package of the AI SDK within the gateway', () => {
       ['unknown', 404, 'unsupported_model', 'No such languageModel'],
       ['old', 503, 'provider_unavailable', 'Install a version of the package'],
       ['alone', 503, 'provider_unavailable', 'ownTransport: true'],
-    ] as const)
+      ['listens', 503, 'provider_unavailable', 'may not open a server'],
+    ] as const) {
+      it(`44: leaves a model that ${model} to the next target, whole and streamed`, async () => {
+        await odd({}, { models: { both: [`acme/${model}`, 'echo/echo'] } });
+        for (const stream of [false, true]) {
+          const said = await sendTo('both', { stream });
+          expect([said.status, said.headers?.get('x-tollgate-provider')], said.text).to.deep.equal([200, 'echo']);
+          expect(said.log).to.include(`"target":"acme/${model}"`).and.include(logged);
+        }
+      });
+
       it(`gives an error for a model that ${model}, whole and streamed`, async () => {
         await odd();
         for (const stream of [false, true]) {
@@ -143,6 +158,20 @@ describe('a package of the AI SDK within the gateway', () => {
           expect(said.log).to.include(logged);
         }
       });
+    }
+
+    it('44: reports parts of responses that OpenAI does not have, whole and streamed', async () => {
+      await odd();
+      for (const [model, dropped] of [
+        ['files', 'file, custom'],
+        ['heavy', 'metadata'],
+      ] as const) {
+        expect((await send(model)).headers?.get('x-tollgate-dropped')).to.equal(dropped);
+        await send(model, { stream: true });
+        const [line] = rig?.gateway.logs.filter(({ msg }) => msg === 'request').slice(-1) ?? [];
+        expect(line?.['dropped']).to.equal(dropped);
+      }
+    });
 
     it('keeps the key from other hosts, and names them in the log', async () => {
       const { vendor } = await odd({ options: { other: 'http://localhost:9/steal' } });

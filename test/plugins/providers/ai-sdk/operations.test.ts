@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import { fixture } from '../../../support/speech/sound.ts';
-import { type RecordedRequest, respondWith, type Script } from '../../../support/vendors/scripted-upstream.ts';
+import {
+  type RecordedRequest,
+  respondWith,
+  type Script,
+  startScriptedUpstream,
+} from '../../../support/vendors/scripted-upstream.ts';
 import { type AiRig, fileOf, KEY, startAi } from './rig.ts';
 
 const IMAGE = 'iVBORw0KGgo=';
@@ -160,6 +165,60 @@ describe('an operation by a package of the AI SDK', () => {
       const { vendor: acme } = await start('deepinfra');
       const { text } = await send('/v1/images/generations', { prompt: 'A beach', n: 3 });
       expect([JSON.parse(text).data.length, acme.requests.length]).to.deep.equal([3, 3]);
+    });
+
+    it('44: aborts the other calls if one of several fails, and charges the next target alone', async () => {
+      const prices = { '*': { input: 0, output: 0, fees: { images: 0.04 } } };
+      const other = await startScriptedUpstream(vendor);
+      try {
+        const second = { plugin: 'ai-sdk', package: fileOf('@ai-sdk/deepinfra'), baseUrl: other.url, apiKey: KEY };
+        const providers = { second: { ...second, models: ['m-1'], prices } };
+        const { gateway, vendor: acme } = await start(
+          'deepinfra',
+          { prices },
+          { config: { models: { both: ['acme/m-1', 'second/m-1'] }, providers } },
+        );
+        let calls = 0;
+        acme.script(async (wire) => {
+          calls += 1;
+          if (calls < 3) return wire.hang();
+          return wire.send(respondWith(400, { error: { message: 'This prompt is refused', code: 'model_not_found' } }));
+        });
+        const response = await send('/v1/images/generations', { model: 'both', prompt: 'A beach', n: 3 });
+        expect([response.status, JSON.parse(response.text).data.length], response.text).to.deep.equal([200, 3]);
+        expect(response.headers.get('x-tollgate-provider')).to.equal('second');
+        expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.12');
+        expect([acme.requests.length, other.requests.length]).to.deep.equal([3, 3]);
+        // The vendor sees the end of the calls that were running.
+        await Promise.all(acme.requests.slice(0, 2).map(({ closed }) => closed));
+        const lines = gateway.logs.filter(({ msg }) => msg === 'request');
+        expect(lines.map((line) => line['cost_usd'])).to.deep.equal(['0.12']);
+      } finally {
+        await other.close();
+      }
+    });
+
+    it('44: gets images from another host that `hosts` names, without the key, by replicate', async () => {
+      const files = await startScriptedUpstream(({ send: reply }) =>
+        reply(respondWith(200, Buffer.from(IMAGE, 'base64'), { 'content-type': 'image/png' })),
+      );
+      const acme = await startScriptedUpstream(({ send: reply }) =>
+        reply(respondWith(200, { status: 'succeeded', output: [`${files.url}/a.png`], urls: { get: files.url } })),
+      );
+      try {
+        const own = [acme, files].map(({ port }) => `127.0.0.1:${port}`);
+        for (const hosts of [undefined, own]) {
+          await start('replicate', { baseUrl: acme.url, ...(hosts && { hosts }) });
+          const { status, text } = await send('/v1/images/generations', { prompt: 'A beach' });
+          expect(status, text).to.equal(hosts ? 200 : 503);
+          expect(files.requests.length).to.equal(hosts ? 1 : 0);
+          await rig?.stop();
+        }
+        expect(acme.requests[0]?.headers['authorization']).to.equal(`Bearer ${KEY}`);
+        expect(JSON.stringify(files.requests[0]?.headers)).not.to.include(KEY).and.not.to.include('tollgate-key');
+      } finally {
+        await Promise.all([files, acme].map((server) => server.close()));
+      }
     });
 
     it('44: sends a complete image as an event of a stream', async () => {

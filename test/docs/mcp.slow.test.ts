@@ -1,0 +1,67 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { useTempFolder } from '../support/folders.ts';
+import { freePort } from '../support/processes/server-process.ts';
+import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
+
+const CLONE = fileURLToPath(new URL('../..', import.meta.url));
+const MAX_TRIES = 5;
+
+describe('docs/mcp.md', () => {
+  const folder = useTempFolder('mcp');
+  const page = readFileSync(path.join(CLONE, 'docs/mcp.md'), 'utf8');
+  const manifest = JSON.parse(readFileSync(path.join(CLONE, 'package.json'), 'utf8')) as {
+    devDependencies: Readonly<Record<string, string>>;
+  };
+  let shell: Shell;
+  let isBroken = false;
+  let port = '';
+  /** Only difference to the page: a free port of this machine. */
+  const place = (text: string): string => text.replaceAll('8787', port);
+
+  before(async () => {
+    port = String(await freePort());
+    const bin = path.join(folder, 'bin');
+    mkdirSync(bin);
+    const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
+    const script = `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`;
+    writeFileSync(path.join(bin, 'tollgate'), script, { mode: 0o755 });
+    const home = path.join(folder, 'gateway');
+    mkdirSync(home);
+    for (const [name, text] of readFiles(page))
+      writeFileSync(path.join(home, name), `server: { port: ${port} }\n${text}`);
+    // Installed as the page says, without a registry.
+    symlinkSync(path.join(CLONE, 'node_modules'), path.join(home, 'node_modules'));
+    shell = openShell(home, { PATH: `${bin}:${process.env['PATH'] ?? ''}`, HOME: home, NO_COLOR: '1' });
+  });
+  afterEach(function () {
+    isBroken ||= this.currentTest?.state === 'failed';
+  });
+  after(() => shell.close());
+
+  it('installs the versions that are tested', () => {
+    const named = [...page.matchAll(/(@modelcontextprotocol\/[\w-]+)@([\d.]+)/g)].map(([, name, version]) => [
+      name,
+      version,
+    ]);
+    expect(named).to.have.length(3);
+    for (const [name, version] of named) expect(manifest.devDependencies[name ?? ''], name).to.equal(version);
+  });
+
+  for (const { line, command, shown } of readCommands(page))
+    it(`line ${line} shows what "${command.slice(0, 60)}" prints`, async function () {
+      // Later commands build on earlier ones.
+      if (isBroken) this.skip();
+      let text = await shell.run(place(command));
+      // Calls are recorded after their response.
+      for (
+        let tries = 1;
+        !isShown(text, shown.map(place)) && command.startsWith('tollgate calls') && tries < MAX_TRIES;
+        tries += 1
+      )
+        text = await shell.run(`sleep 0.1; ${command}`);
+      expect(isShown(text, shown.map(place)), text).to.equal(true);
+    });
+});
