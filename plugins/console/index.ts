@@ -58,7 +58,8 @@ function stateRoute({ sessions, version }: Parts): Route {
     responses: { 200: { description: 'The signed-in user, if any.', schema: STATE } },
     async handler(ctx) {
       const id = readCookie(ctx.headers.cookie);
-      const session = id === undefined ? undefined : await sessions.find(id, Date.now());
+      const request = { now: Date.now(), address: ctx.state.ip };
+      const session = id === undefined ? undefined : await findOrNone(sessions, id, request);
       ctx.set('cache-control', 'no-store');
       ctx.body = {
         object: 'console',
@@ -70,6 +71,19 @@ function stateRoute({ sessions, version }: Parts): Route {
       };
     },
   };
+}
+
+/** A session whose key may not be used from here is shown as signed out. */
+async function findOrNone(
+  sessions: ConsoleSessions,
+  ...[id, request]: Parameters<ConsoleSessions['find']>
+): ReturnType<ConsoleSessions['find']> {
+  try {
+    return await sessions.find(id, request);
+  } catch (error) {
+    if (isGatewayError(error) && error.code === 'permission_denied') return undefined;
+    throw error;
+  }
 }
 
 function linkRoute(parts: Parts): Route {
@@ -150,7 +164,7 @@ function signOutRoute({ sessions, audit, basePath }: Parts): Route {
     async handler(ctx) {
       refuseOtherPages(ctx);
       const id = readCookie(ctx.headers.cookie);
-      const session = id === undefined ? undefined : await sessions.find(id, Date.now());
+      const session = id === undefined ? undefined : await sessions.peek(id, Date.now());
       if (id !== undefined && session) {
         await sessions.end(id);
         const { userId } = session.principal;
@@ -189,13 +203,13 @@ function authenticate(api: PluginApi, sessions: ConsoleSessions, tries: Tries): 
   api.hook('authenticate', {
     // Runs after keys and tokens: a call with one never reaches it.
     order: 'post',
-    handler({ credential, path, method, headers, now }) {
+    handler({ credential, path, method, headers, now, address }) {
       if (credential !== '') return tries.take(credential);
       if (!path.startsWith(ADMIN_PREFIX)) return undefined;
       const id = readCookie(headers['cookie']);
       if (id === undefined) return undefined;
       refuseOtherPages({ method, headers });
-      return sessions.find(id, now).then((session) => {
+      return sessions.find(id, { now, address }).then((session) => {
         if (session) return Object.freeze(session.principal);
         throw new GatewayError(
           'invalid_token',

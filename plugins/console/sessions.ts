@@ -1,9 +1,11 @@
-import { GatewayError, type PluginApi, type Principal } from '../../contract/index.ts';
+import { GatewayError, isGatewayError, type PluginApi, type Principal } from '../../contract/index.ts';
 import { createStoredDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
+import { admitKey } from '../policies/kit/index.ts';
 
 /** Session created by a link or a key. */
 export interface ConsoleSession {
+  /** Person of a link. Of a key only its id counts: its rights are those of the key at each use. */
   readonly principal: Principal;
   /** Unix milliseconds. */
   readonly startedAt: number;
@@ -23,15 +25,18 @@ export interface ConsoleSessions {
   takeLink(token: string, now: number): Promise<string>;
   /** Creates a session that ends with its key at the latest; returns the id for the browser. */
   begin(principal: Principal, now: number): Promise<{ readonly id: string; readonly session: ConsoleSession }>;
-  /** Finds the session of an id; undefined if it has ended. */
-  find(id: string, now: number): Promise<ConsoleSession | undefined>;
+  /**
+   * Finds the session of an id; undefined if it has ended. That of a key ends with the key, and has its current rights.
+   * Throws `permission_denied` for a key that is blocked or not allowed from the address.
+   */
+  find(id: string, request: { readonly now: number; readonly address: string }): Promise<ConsoleSession | undefined>;
+  /** Finds the session of an id without a check of its key. */
+  peek(id: string, now: number): Promise<ConsoleSession | undefined>;
   end(id: string): Promise<void>;
 }
 
 export const LINK_MS = 120_000;
 const TOKEN = /^[\w-]{43}$/;
-/** Interval between checks of a session's key. */
-const LOOK_MS = 5000;
 
 /**
  * Links and sessions in the store, under hashes: all workers and nodes share them, and the store's content does not
@@ -44,21 +49,9 @@ export function createConsoleSessions(
   const sessions = createStoredDocuments<ConsoleSession>(api.stores.stored, 'sessions');
   const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
   api.stores.personalData(ofUsers.personal('sessions', sessions));
-  /** Time of the last check of a session's key, by the session's hash. */
-  const looked = new Map<string, number>();
-
-  /** A session ends with any change of its key: revoked, blocked, or with other limits. */
-  const isKeyChanged = async (hash: string, { principal: { keyId }, startedAt }: ConsoleSession, now: number) => {
-    if (keyId === undefined || now - (looked.get(hash) ?? 0) < LOOK_MS) return false;
-    const { entries } = await api.operators.auditLog({
-      subject: `tg_${keyId}`,
-      action: 'key',
-      from: startedAt,
-      limit: 1,
-    });
-    if (looked.size > 1000) looked.clear();
-    looked.set(hash, now);
-    return entries.length > 0;
+  const peek: ConsoleSessions['peek'] = async (id, now) => {
+    const session = await sessions.get(hashId(id));
+    return session && now < session.endsAt ? session : undefined;
   };
 
   return {
@@ -67,19 +60,30 @@ export function createConsoleSessions(
     async begin(principal, now) {
       const id = randomId();
       const endsAt = Math.min(now + sessionForMs, principal.expiresAt ?? Infinity);
-      const session = { principal, startedAt: now, endsAt };
+      const { keyId, userId, account } = principal;
+      // No copy of the rights of a key.
+      const kept: Principal = keyId === undefined ? principal : { credential: 'session', userId, account, keyId };
+      const session = { principal: kept, startedAt: now, endsAt };
       await ofUsers.add(principal.userId, hashId(id), endsAt, now, sessions.delete);
       await sessions.set(principal.account, hashId(id), session, endsAt - now);
       return { id, session };
     },
 
-    async find(id, now) {
-      const hash = hashId(id);
-      const session = await sessions.get(hash);
-      if (!session || now >= session.endsAt) return undefined;
-      if (!(await isKeyChanged(hash, session, now))) return session;
-      await sessions.delete(hash);
-      return undefined;
+    peek,
+
+    async find(id, request) {
+      const session = await peek(id, request.now);
+      const keyId = session?.principal.keyId;
+      if (!session || keyId === undefined) return session;
+      try {
+        const current = await admitKey(api, keyId, request);
+        return { ...session, principal: { ...current, credential: 'session' } };
+      } catch (error) {
+        // The key was revoked, or has expired.
+        if (!isGatewayError(error) || error.status !== 401) throw error;
+        await sessions.delete(hashId(id));
+        return undefined;
+      }
     },
 
     end: (id) => sessions.delete(hashId(id)),

@@ -1,5 +1,5 @@
 import { definePlugin, isGatewayError, type PluginApi, problemsOf, type UserRecord } from '../../../contract/index.ts';
-import { createPlanBook, KEY_ORIGINS, type KeyOrigin, USERS } from '../../policies/kit/index.ts';
+import { createPlanBook, KEY_ORIGINS, type KeyOrigin, offerKeys, USERS } from '../../policies/kit/index.ts';
 import { KEY_PATTERN } from './format.ts';
 import { createImportedKeys } from './imported-keys.ts';
 import { createKeyIndex, type KeyIndex } from './key-index.ts';
@@ -119,6 +119,7 @@ export default definePlugin({
     api.hook('authenticate', (request) =>
       request.credential.startsWith('tg_') ? verifier.verify(request) : imported?.verify(request),
     );
+    offerKeys(api, verifier.admit);
     const readPlans = createPlanBook(api);
     const check = async (limits: KeyLimits) => checkNames(api, limits, [...(await readPlans()).keys()]);
     const creationsPerHour = Math.max(2 * maxKeysPerUser, 200);

@@ -25,7 +25,7 @@ interface Erasure {
 /** Data that is kept even for an erased user, as in `docs/security.md`. */
 const STAYS: Erasure['stays'] = Object.freeze([
   {
-    what: 'entries of the ledger, records and sums of calls: the id of the user and of the account, names of sessions, messages of errors, models, times, amounts',
+    what: 'entries of the ledger, records and sums of calls: the id of the user and of the account, end users, addresses, names of sessions, messages of errors, models, times, amounts',
     why: 'accounting data must not change; records are deleted after policies.accounts.keepCalls',
   },
   {
