@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { open, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
-import { Readable, Transform } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 import { parseArgumentNumbers, parseChatNumbers } from '../../contract/exact-json.ts';
@@ -266,7 +266,8 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
   /** Heap per byte if the route reads files into memory. This also limits the bytes on disk during the upload. */
   const heapPerByte = limits.readsWhole === true ? FILE_HEAP_PER_BYTE : 0;
   if (source.bytes) source.hold.grow(source.bytes.length * heapPerByte);
-  const body = source.bytes ? { req: Readable.from([source.bytes]), stop() {} } : watchBody(ctx, source, heapPerByte);
+  const parts = new FormParts(boundaryOf(ctx.req.headers['content-type']), limits);
+  const body = source.bytes ? readAgain(source.bytes, source, parts) : watchBody(ctx, source, heapPerByte, parts);
   const read = koaBody({
     json: false,
     text: false,
@@ -322,12 +323,105 @@ const FILE_HEAP_PER_BYTE = 2;
 /** Maximum memory of a form: its text fields, and parts on their way to a file. */
 const MAX_HELD_BYTES = 2 * MAX_FIELD_BYTES;
 
+/** Start of a line that may be the boundary of a part. The form's reader takes about a microsecond for each. */
+const DASHED_LINE = Buffer.from('\r\n-');
+/** Number of such lines that are read at a time. */
+const LINES_AT_ONCE = 2000;
+/** Bytes of a body that take as long to parse, for the queue. */
+const PIECE_BYTES = QUEUED_BYTES + 1;
+
+/** Returns the boundary of a form; undefined without one, which the form's reader rejects. */
+function boundaryOf(type = ''): string | undefined {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^;\s"]+))/i.exec(type) ?? [];
+  return quoted ?? plain;
+}
+
+/** Counts the parts of a form in its bytes, before they are parsed. */
+class FormParts {
+  readonly #delimiter: Buffer | undefined;
+  readonly #limits: FormLimits;
+  #left: number;
+  /** Last bytes of the chunk before, in which a delimiter may begin. */
+  #end: Buffer = EMPTY.raw;
+
+  constructor(boundary: string | undefined, limits: FormLimits) {
+    this.#delimiter = boundary === undefined ? undefined : Buffer.from(`\r\n--${boundary}`);
+    this.#limits = limits;
+    this.#left = MAX_FIELDS + (limits.maxFiles ?? 1);
+  }
+
+  /** Throws if the form has more parts than its route accepts. */
+  add(chunk: Buffer): void {
+    const delimiter = this.#delimiter;
+    if (!delimiter) return;
+    const seam = Buffer.concat([this.#end, chunk.subarray(0, delimiter.length - 1)]);
+    this.#left -= countOf(seam, delimiter, 1) + countOf(chunk, delimiter, this.#left + 1);
+    this.#end = Buffer.concat([this.#end, chunk]).subarray(-(delimiter.length - 1));
+    const { maxFiles = 1 } = this.#limits;
+    if (this.#left < 0)
+      throw new GatewayError(
+        'request_too_large',
+        `The form has too many parts: at most ${maxFiles} file(s) and ${MAX_FIELDS} fields.`,
+      );
+  }
+}
+
+/** Counts occurrences in bytes, up to a maximum. */
+function countOf(bytes: Buffer, wanted: Buffer, most: number): number {
+  let count = 0;
+  for (let at = bytes.indexOf(wanted); at !== -1 && count < most; at = bytes.indexOf(wanted, at + wanted.length))
+    count += 1;
+  return count;
+}
+
+/** Splits a chunk after each {@link LINES_AT_ONCE} lines that may be boundaries. */
+function* piecesOf(chunk: Buffer): Generator<Buffer> {
+  let from = 0;
+  let lines = 0;
+  for (let at = chunk.indexOf(DASHED_LINE); at !== -1; at = chunk.indexOf(DASHED_LINE, at + DASHED_LINE.length)) {
+    lines += 1;
+    if (lines % LINES_AT_ONCE > 0) continue;
+    yield chunk.subarray(from, at);
+    from = at;
+  }
+  yield chunk.subarray(from);
+}
+
+/** Passes a chunk to the form's reader. Pieces with many lines that may be boundaries wait in the queue of parsed bodies. */
+async function passPieces(body: Transform, chunk: Buffer, { hold, memory }: FormSource): Promise<void> {
+  let isFirst = true;
+  for (const piece of piecesOf(chunk)) {
+    if (!isFirst) await memory.turn(PIECE_BYTES, hold);
+    isFirst = false;
+    body.push(piece);
+  }
+}
+
+/** Streams the bytes of a form that was read before. */
+function readAgain(bytes: Uint8Array, source: FormSource, parts: FormParts): FormBody {
+  const body = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      try {
+        parts.add(chunk);
+        passPieces(this, chunk, source).then(() => done(), done);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+  body.on('error', () => {});
+  body.end(bytes);
+  return { req: body, stop() {} };
+}
+
+interface FormBody {
+  readonly req: Readable;
+  stop(): void;
+}
+
 /** Streams the body with memory accounting. Ends it if it is rejected, too slow, or the caller disconnects. */
-function watchBody(
-  { req }: Koa.Context,
-  { hold, memory }: FormSource,
-  heapPerByte: number,
-): { readonly req: Readable; stop(): void } {
+function watchBody({ req }: Koa.Context, source: FormSource, heapPerByte: number, parts: FormParts): FormBody {
+  const { hold, memory } = source;
   hold.announce(Number(req.headers['content-length'] ?? 0) * heapPerByte);
   let booked = 0;
   const body = new Transform({
@@ -337,7 +431,8 @@ function watchBody(
       try {
         hold.grow(bytes * HEAP_PER_BYTE + chunk.length * heapPerByte);
         booked += bytes;
-        done(null, chunk);
+        parts.add(chunk);
+        passPieces(this, chunk, source).then(() => done(), done);
       } catch (error) {
         done(error as Error);
       }

@@ -39,6 +39,14 @@ const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
 
 const EMBEDDING_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:EmbeddingList',
+  examples: [
+    {
+      object: 'list',
+      data: [{ object: 'embedding', index: 0, embedding: [0.6, 0.8] }],
+      model: 'echo-embedding',
+      usage: { prompt_tokens: 2, total_tokens: 2 },
+    },
+  ],
   type: 'object',
   required: ['object', 'data', 'model', 'usage'],
   properties: {

@@ -50,6 +50,7 @@ const file = { type: 'object', required: ['path', 'name', 'contentType', 'bytes'
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ImageRequest',
+  examples: [{ model: 'openai/gpt-image-1', prompt: 'A beach', size: '1024x1024' }],
   type: 'object',
   required: ['model', 'prompt'],
   properties: PROPERTIES,
@@ -67,6 +68,7 @@ const NUMBERS: readonly string[] = Object.freeze(['n', 'output_compression', 'pa
 /** Text fields of the form for edits. */
 const FORM: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ImageEditForm',
+  examples: [{ model: 'openai/gpt-image-1', prompt: 'Rain' }],
   type: 'object',
   required: ['model', 'prompt'],
   properties: {
@@ -78,6 +80,7 @@ const FORM: Schema & { readonly $id: string } = Object.freeze({
 
 const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:Images',
+  examples: [{ created: 1_790_000_000, data: [{ b64_json: 'iVBORw0KGgo=' }] }],
   type: 'object',
   required: ['created', 'data'],
   properties: {
@@ -246,14 +249,13 @@ function maxUsage({
 /** Usage of a vendor's response. Images have input and output, so a count of 0 is invalid. */
 function readUsage(usage: unknown, made: number): ReportedUsage {
   const reported = readObject(usage);
-  const input = readCount(reported['input_tokens']) || undefined;
-  const output = readCount(reported['output_tokens']) || undefined;
+  const { input_tokens: input, output_tokens: output } = reported;
   const written = readCount(readObject(reported['output_tokens_details'])['text_tokens']) ?? 0;
   return {
-    prompt_tokens: input,
-    completion_tokens: output,
+    prompt_tokens: input === 0 ? undefined : input,
+    completion_tokens: output === 0 ? undefined : output,
     prompt_tokens_details: { image_tokens: readObject(reported['input_tokens_details'])['image_tokens'] },
-    completion_tokens_details: { image_tokens: Math.max(0, (output ?? 0) - written) },
+    completion_tokens_details: { image_tokens: Math.max(0, Number(output) - written) },
     units: { [IMAGES]: made },
     cost: reported['cost'],
   };

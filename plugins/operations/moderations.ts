@@ -6,6 +6,7 @@ const DEFAULT_MODEL = 'omni-moderation-latest';
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:ModerationRequest',
+  examples: [{ model: 'openai/omni-moderation-latest', input: 'Hello there' }],
   type: 'object',
   required: ['input'],
   properties: {
@@ -29,6 +30,13 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
 
 const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:Moderation',
+  examples: [
+    {
+      id: 'modr-1',
+      model: 'omni-moderation-latest',
+      results: [{ flagged: false, categories: { violence: false }, category_scores: { violence: 0.01 } }],
+    },
+  ],
   type: 'object',
   required: ['id', 'model', 'results'],
   properties: {

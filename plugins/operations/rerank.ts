@@ -3,6 +3,7 @@ import type { RerankRequest, RerankResponse } from '../formats/kit/index.ts';
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:RerankRequest',
+  examples: [{ model: 'cohere/rerank-v3.5', query: 'Which drink is hot?', documents: ['Tea', 'Ice cream'] }],
   type: 'object',
   required: ['model', 'query', 'documents'],
   properties: {
@@ -22,6 +23,7 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
 
 const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:Rerank',
+  examples: [{ id: 'rerank-1', model: 'rerank-v3.5', results: [{ index: 0, relevance_score: 0.9 }] }],
   type: 'object',
   required: ['id', 'model', 'results'],
   properties: {

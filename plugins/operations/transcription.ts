@@ -9,7 +9,6 @@ import {
   type OperationUsage,
   type ReportedUsage,
   readArray,
-  readCount,
   readObject,
   readString,
   type Schema,
@@ -52,6 +51,7 @@ const several = { type: ['string', 'array'], maxItems: 8, items: { type: 'string
 /** Text fields of the form; `file` is a file. */
 const FORM: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:TranscriptionForm',
+  examples: [{ model: 'openai/gpt-4o-transcribe', language: 'en', prompt: 'A call' }],
   type: 'object',
   required: ['model'],
   properties: {
@@ -67,6 +67,7 @@ const FORM: Schema & { readonly $id: string } = Object.freeze({
 });
 
 const RESPONSE: Schema = {
+  examples: [{ text: 'People were swimming.' }],
   type: 'object',
   required: ['text'],
   properties: { text: { type: 'string' }, usage: { type: 'object' } },
@@ -239,16 +240,20 @@ function maxUsage(seconds: number): OperationUsage {
   };
 }
 
+/** Longer than any file: a vendor's mistake. */
+const MAX_SECONDS = 1_000_000;
+
 function readUsage({ usage, duration }: JsonObject): ReportedUsage {
   const reported = readObject(usage);
-  const input = readCount(reported['input_tokens']) ?? readCount(reported['prompt_tokens']);
-  const output = readCount(reported['output_tokens']) ?? readCount(reported['completion_tokens']) ?? 0;
+  const input = reported['input_tokens'] ?? reported['prompt_tokens'];
+  const output = reported['output_tokens'] ?? reported['completion_tokens'] ?? 0;
   const details = readObject(reported['input_token_details'] ?? reported['prompt_tokens_details']);
   const seconds = [reported['seconds'], reported['prompt_audio_seconds'], duration]
     .map(Number)
-    .find((each) => each > 0);
+    .find((each) => each > 0 && each < MAX_SECONDS);
   return {
-    prompt_tokens: input || undefined,
+    // Speech has input, so a count of 0 is invalid.
+    prompt_tokens: input === 0 ? undefined : input,
     completion_tokens: output,
     prompt_tokens_details: { audio_tokens: details['audio_tokens'] ?? input },
     units: { [SECONDS]: seconds === undefined ? undefined : Math.ceil(seconds) },

@@ -89,6 +89,27 @@ describe('a route with a form', () => {
     expect(gateway.logText()).not.to.include('internal error');
   });
 
+  it('refuses 900 files by their count, before any of them is written (G62)', async () => {
+    const left = uploads();
+    const form = new FormData();
+    form.set('title', 'many');
+    for (let at = 0; at < 900; at += 1) form.append('file', new Blob(['x']), 'a.txt');
+    const response = await send(form);
+    expect(response.status).to.equal(413);
+    const { error } = (await response.json()) as { readonly error: { readonly message: string } };
+    expect(error.message).to.include('too many parts: at most 2 file(s) and 100 fields');
+    expect(uploads()).to.equal(left);
+  });
+
+  it('receives a file of lines that begin like a boundary, in turns (G62)', async () => {
+    const form = new FormData();
+    form.set('title', 'lines');
+    const text = '\r\n-'.repeat(300);
+    form.set('file', new Blob([text]), 'lines.txt');
+    const body = (await (await send(form)).json()) as { readonly files: readonly { readonly text: string }[] };
+    expect(body.files[0]?.text).to.equal(text);
+  });
+
   it('accepts no JSON, and is a form in the OpenAPI document', async () => {
     expect((await gateway.post('/uploads', { title: 'x' })).status).to.equal(415);
     const document = (await (await gateway.get('/openapi.json')).json()) as {

@@ -22,6 +22,9 @@ const CONFIG: Readonly<Record<string, object>> = {
   'agent medical': { model: 'echo/echo' },
   'agent rag': { folder: path.join(PACKAGE_ROOT, 'docs/decisions') },
   'agent team': { model: 'echo/echo' },
+  'operation mcp': {
+    servers: { files: { command: 'none', timeout: '60s', startTimeout: '30s', maxResult: '1mb', maxMemory: '1gb' } },
+  },
   'provider ai-sdk': {
     package: path.join(PACKAGE_ROOT, 'node_modules/@ai-sdk/openai-compatible'),
     options: { name: 'acme' },

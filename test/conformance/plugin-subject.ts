@@ -118,6 +118,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
     },
     operators: {
       ...{ gauge: nothing, gauges: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
+      reportParts: nothing,
       ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
       ...{ allPersonalData: none, useModelTable: nothing },
       gather: (_topic: string, read: () => unknown) => async () => [await read()],

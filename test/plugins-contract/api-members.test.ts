@@ -29,7 +29,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   books: ['estimate', 'limitOutput', 'ledger', 'records'],
   operators: [
     ...['gateway', 'audit', 'auditLog', 'allPersonalData', 'validate', 'useModelTable', 'gather', 'gauge', 'gauges'],
-    ...['watchStore', 'watchRefusals', 'announce', 'offerSignIn'],
+    ...['reportParts', 'watchStore', 'watchRefusals', 'announce', 'offerSignIn'],
   ],
 };
 

@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type Keyv from 'keyv';
 import {
   type CallFacts,
   GatewayError,
@@ -82,7 +81,7 @@ export function newId(prefix: string): string {
   return `${prefix}${(1e13 - Date.now()).toString(36).padStart(9, '0')}${randomBytes(12).toString('hex')}`;
 }
 
-type RecordsApi = Pick<PluginApi, 'keyv' | 'stores'>;
+type RecordsApi = Pick<PluginApi, 'stores'>;
 
 export interface Records {
   readonly files: Shelf<FileRecord>;
@@ -102,7 +101,7 @@ export interface Shelf<T extends OwnedRecord> {
   any(id: string): Promise<T | undefined>;
   /** Throws `not_found` for a missing record and for another owner's. */
   getOwn(caller: Principal, id: string): Promise<T>;
-  remove(record: T): Promise<void>;
+  remove(record: Pick<T, 'owner' | 'account' | 'id'>): Promise<void>;
   /** Records of the owner after an id, newest first. */
   list(
     caller: Principal,
@@ -111,16 +110,16 @@ export interface Shelf<T extends OwnedRecord> {
   ): Promise<{ readonly rows: readonly T[]; readonly hasMore: boolean }>;
 }
 
-/** Records of one kind as documents, with a set of ids for each owner. */
+/** Records of one kind as documents of their account, whose bytes are limited, with a set of ids for each owner. */
 class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
   readonly #sets: RecordsApi['stores']['sets'];
-  readonly #documents: Keyv<T>;
+  readonly #stored: RecordsApi['stores']['stored'];
   readonly #kind: 'files' | 'batches';
   readonly #most: number;
 
-  constructor(api: Pick<RecordsApi, 'keyv' | 'stores'>, kind: 'files' | 'batches', most: number) {
+  constructor(api: RecordsApi, kind: 'files' | 'batches', most: number) {
     this.#sets = api.stores.sets;
-    this.#documents = api.keyv<T>(kind);
+    this.#stored = api.stores.stored;
     this.#kind = kind;
     this.#most = most;
   }
@@ -134,15 +133,25 @@ class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
       throw new GatewayError('rate_limited', `Limit of ${most} ${this.#kind} reached. Delete some of them.`, {
         retryAfterMs: 3_600_000,
       });
-    await this.put(record);
+    if (await this.#write(record)) return;
+    await this.#sets.remove(this.#setOf(record.owner), record.id);
+    throw new GatewayError(
+      'request_too_large',
+      'The requests of this batch do not fit into the stored data of one account. Split the batch.',
+    );
   }
 
   async put(record: T): Promise<void> {
-    await this.#documents.set(record.id, record, KEEP_MS);
+    await this.#write(record);
+  }
+
+  /** Returns false if the record is too large for its account; an earlier version then stays. */
+  #write(record: T): Promise<boolean> {
+    return this.#stored.set(record.account, this.#keyOf(record.id), record, KEEP_MS, 'lasting');
   }
 
   any(id: string): Promise<T | undefined> {
-    return this.#documents.get(id);
+    return this.#stored.get<T>(this.#keyOf(id));
   }
 
   async getOwn(caller: Principal, id: string): Promise<T> {
@@ -155,8 +164,8 @@ class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
     return record;
   }
 
-  async remove({ owner, id }: Pick<T, 'owner' | 'id'>): Promise<void> {
-    await this.#documents.delete(id);
+  async remove({ owner, account, id }: Pick<T, 'owner' | 'account' | 'id'>): Promise<void> {
+    await this.#stored.delete(account, this.#keyOf(id));
     await this.#sets.remove(this.#setOf(owner), id);
   }
 
@@ -175,11 +184,15 @@ class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
   async erase(owners: readonly string[]): Promise<number> {
     let erased = 0;
     for (const owner of owners)
-      for (const { id } of await this.#page(owner, Number.POSITIVE_INFINITY)) {
-        await this.remove({ owner, id });
+      for (const record of await this.#page(owner, Number.POSITIVE_INFINITY)) {
+        await this.remove(record);
         erased += 1;
       }
     return erased;
+  }
+
+  #keyOf(id: string): string {
+    return `${this.#kind}.${id}`;
   }
 
   #setOf(owner: string): string {
@@ -192,7 +205,7 @@ class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
     for (let last = after; ; ) {
       const ids = await this.#sets.list(set, { limit: PAGE, ...(last !== undefined && { after: last }) });
       for (const id of ids) {
-        const record = await this.#documents.get(id);
+        const record = await this.any(id);
         // The record has expired.
         if (!record) await this.#sets.remove(set, id);
         else if (rows.push(record) === limit) return rows;

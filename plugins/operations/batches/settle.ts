@@ -151,7 +151,7 @@ export class Settler {
     const seen = new Set<string>();
     let unreadable = 0;
     let strange = 0;
-    const pay = (key: string, metered: Metered) => payLine(this.#api, record, key, metered);
+    const lines = new Lines(this.#api, record);
     const rows =
       path === undefined
         ? (wire.inline?.(batch) ?? [])
@@ -163,7 +163,7 @@ export class Settler {
       else if (seen.has(key) || !Object.hasOwn(held, key)) strange += 1;
       else {
         seen.add(key);
-        if (body) await pay(key, readResult(this.#api, offer, checked, body, held[key]));
+        if (body) await lines.pay(key, readResult(this.#api, offer, checked, body, held[key]));
       }
     }
     // The ids of unreadable lines are unknown, so an equal number of unseen requests is charged as reserved.
@@ -171,8 +171,9 @@ export class Settler {
       if (unreadable === 0) break;
       if (seen.has(key)) continue;
       unreadable -= 1;
-      await pay(key, { units: {}, cost: checked.cost === null ? undefined : most, estimated: true });
+      await lines.pay(key, { units: {}, cost: checked.cost === null ? undefined : most, estimated: true });
     }
+    await lines.end();
     if (strange > 0)
       this.#api.log.warn(
         { batch: record.id, strange },
@@ -185,12 +186,10 @@ export class Settler {
 
   /** Charges the reserved amount for requests with an unknown result. */
   async #chargeReserved(record: BatchRecord): Promise<void> {
+    const lines = new Lines(this.#api, record);
     for (const [key, most] of Object.entries(record.held ?? {}))
-      await payLine(this.#api, record, key, {
-        units: {},
-        cost: record.checked.cost === null ? undefined : most,
-        estimated: true,
-      });
+      await lines.pay(key, { units: {}, cost: record.checked.cost === null ? undefined : most, estimated: true });
+    await lines.end();
     await this.#end(record, record.batch, {});
     this.#api.log.warn({ batch: record.id }, 'the results of a batch could not be read; the reserved cost is charged');
   }
@@ -225,6 +224,34 @@ function readResult(
     if (!isStreamFailure(error)) throw error;
     // An error costs nothing; an unreadable response with usage does.
     return isObject(body['usage'] ?? body['usageMetadata']) ? guessed : { units: {}, cost: 0 };
+  }
+}
+
+/** Requests that are charged together: stores write the changes of one turn of the event loop in one transaction. */
+const PAGE_LINES = 500;
+
+/** Charges the requests of a batch in pages. */
+class Lines {
+  readonly #api: Pick<PluginApi, 'books'>;
+  readonly #record: BatchRecord;
+  #page: (readonly [key: string, metered: Metered])[] = [];
+
+  constructor(api: Pick<PluginApi, 'books'>, record: BatchRecord) {
+    this.#api = api;
+    this.#record = record;
+  }
+
+  /** Adds a request; returns a promise to wait for once the page is full. */
+  async pay(key: string, metered: Metered): Promise<void> {
+    this.#page.push([key, metered]);
+    if (this.#page.length >= PAGE_LINES) await this.end();
+  }
+
+  /** Charges the last page. */
+  async end(): Promise<void> {
+    const page = this.#page;
+    this.#page = [];
+    await Promise.all(page.map(([key, metered]) => payLine(this.#api, this.#record, key, metered)));
   }
 }
 

@@ -64,7 +64,6 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
   endUser: {
     type: 'text',
     shown: 'end_user',
-    log: 'end_user',
     trace: 'tollgate.end_user',
     about: 'End user of the caller’s application, from a header or from the fields `user` and `metadata.user_id`.',
   },
