@@ -6,7 +6,6 @@ import {
   type Metered,
   type Price,
   readArray,
-  readCount,
   readObject,
   readString,
   type TargetFacts,
@@ -84,8 +83,7 @@ export function heldFor(request: RealtimeRequest, facts: TargetFacts<'realtime'>
 
 /** Token count of a vendor; undefined for an invalid count, or more than any model reads or writes. */
 function countOf(value: unknown): number | undefined {
-  const count = readCount(value);
-  return isCount(count) ? count : undefined;
+  return isCount(value) ? value : undefined;
 }
 
 /** Cost of a response by the vendor's usage; undefined if it is missing or invalid. */
