@@ -181,7 +181,12 @@ describe('counting tokens', () => {
     const headers = await create('--rpm', '1', '--tpm', '1', '--account', 'poor');
     for (const say of ['a', 'b', 'c']) expect((await count({ m: 'vendor/x', say }, headers)).status).to.equal(200);
     expect((await gateway.post('/mini/chat', { m: 'echo/echo', say: 'a' }, headers)).status).to.equal(402);
-    expect(JSON.stringify(await gateway.command('accounts', 'show', 'poor'))).not.to.match(/"count"|chat/);
+    const { callable_models: _, ...account } = await gateway.command<Record<string, unknown>>(
+      'accounts',
+      'show',
+      'poor',
+    );
+    expect(JSON.stringify(account)).not.to.match(/"count"|chat/);
   });
 
   it('runs its hooks, and has a metric and a line in the log', async () => {

@@ -124,7 +124,7 @@ describe('budgets in the configuration', () => {
       withBudgets('name: a, amount_usd: 1, every: year', 'name: b, amount_usd: 1, every: day, teem: x'),
       [
         '3:38 budgets[0].every: must be total, hour, day, week or month, not the text "year".',
-        '4:43 budgets[1].teem: unknown key. Keys of budgets[1]: name, amount_usd, every, timezone, starts_on, soft_usd, user, key, tag, plan, provider, model.',
+        '4:43 budgets[1].teem: unknown key. Keys of budgets[1]: name, amount_usd, every, timezone, starts_on, soft_usd, user, key, tag, plan, end_user, provider, model.',
       ],
     ],
     [

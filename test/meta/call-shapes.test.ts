@@ -18,7 +18,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'a failure': ['FailedAttempt', 'FailureFacts', 'Rejected'],
   'two targets at once': ['Attempts', 'Ended', 'Runner'],
   'a count or a draft': ['Counter', 'Question', 'CountingRow', 'Draft'],
-  'another operation': ['Responded', 'AttemptWork'],
+  'another operation': ['Responded', 'AttemptWork', 'WholeOperation', 'AnyJsonOffer', 'Counted'],
   'a token of the caller, a key of several, sealed reasoning, a hook that prepares': [
     ...['OwnToken', 'KeyInUse', 'Opened', 'Requested', 'Texts'],
   ],

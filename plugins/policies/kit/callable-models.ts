@@ -38,7 +38,7 @@ export async function findCallable(
 /** Response schema of callable models. */
 export const CALLABLE_MODELS = {
   type: 'object',
-  description: `Models that it can call now, and those that something stops, at most ${MAX_SHOWN} of each. Models outside of its own lists are omitted.`,
+  description: `Callable models and those that something stops, at most ${MAX_SHOWN} of each.`,
   required: ['callable', 'count', 'stopped'],
   properties: {
     callable: { type: 'array', items: { type: 'string' } },

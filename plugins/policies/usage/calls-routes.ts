@@ -48,7 +48,7 @@ const LIST: Schema = {
     has_more: {
       type: 'boolean',
       description:
-        'True also for pages with few calls. Filters other than account, user, key, session and request check some thousands of records per page; `next` continues after them. A page is empty only if ten seconds of search found nothing.',
+        'True also for pages with few calls: some filters check a limited number of records per page, and `next` continues after them.',
     },
     count: { ...COVERED, description: 'With `count=true`: number of matching calls.' },
     sorted_of: { ...COVERED, description: 'With `sort`: number of compared calls.' },

@@ -30,7 +30,7 @@ export async function setUpAccounts(registry: Registry, setup: AccountsSetup): P
   const config: ApiInstance['config'] = { ...withDefaults(configSchema, setup.config ?? {}) };
   const deps = {
     ...{ registry, log: createSilentLog(), gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
-    ...{ stateUser, records: createRecordBook(store) },
+    ...{ stateUser, records: createRecordBook(store), gateway: {} as ApiDeps['gateway'] & object },
     ready: {
       get services() {
         return services();

@@ -93,6 +93,7 @@ function apiOf(store: Store, registered: Registered, options: FakeOptions) {
     },
     books: { ledger: store.ledger, records: createRecordBook(store) },
     operators: {
+      gateway: {},
       gather: () => async () => [],
       gauge: () => undefined,
       audit: audit.add,

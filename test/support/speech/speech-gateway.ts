@@ -62,7 +62,7 @@ export async function startSpeechGateway(
     config: { ...config, baseDir: '/nowhere', isDefault: false, plain: () => ({}), printable: () => ({}) },
     plugins: [memory, ...others],
     builtins: [],
-    settings: { plans: {} },
+    settings: { plans: {}, endUsers: { header: undefined, report: false } },
   } as unknown as LoadedConfig;
   const foundation = await openFoundation(loaded, log);
   const generation = await createGeneration(foundation, loaded);
