@@ -18,6 +18,7 @@ interface Vendors {
 
 /** Batch at one vendor: its start, and the beginning of its results. */
 interface Case {
+  /** Requests are charged 500 at a time: half of them fill two pages. */
   readonly requests: number;
   begin(gateway: GatewayProcess, key: string, names: readonly string[]): Promise<unknown>;
   end(vendors: Vendors, names: readonly string[]): void;
@@ -32,7 +33,7 @@ function endHalf({ vendor }: Vendors, results: readonly object[]): void {
 
 const CASES: Readonly<Record<string, Case>> = {
   OpenAI: {
-    requests: 20,
+    requests: 2000,
     async begin({ url }, apiKey, names) {
       const client = new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
       const lines = names.map((name) => JSON.stringify(line(name))).join('\n');
@@ -46,7 +47,7 @@ const CASES: Readonly<Record<string, Case>> = {
       ),
   },
   Anthropic: {
-    requests: 20,
+    requests: 2000,
     begin({ url }, apiKey, names) {
       const params = { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
       const client = new Anthropic({ apiKey, baseURL: url, maxRetries: 0 });
