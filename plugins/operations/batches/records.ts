@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type Keyv from 'keyv';
 import {
   type CallFacts,
   GatewayError,
@@ -81,7 +82,7 @@ export function newId(prefix: string): string {
   return `${prefix}${(1e13 - Date.now()).toString(36).padStart(9, '0')}${randomBytes(12).toString('hex')}`;
 }
 
-type RecordsApi = Pick<PluginApi, 'stores'>;
+type RecordsApi = Pick<PluginApi, 'keyv' | 'stores'>;
 
 export interface Records {
   readonly files: Shelf<FileRecord>;
@@ -114,12 +115,15 @@ export interface Shelf<T extends OwnedRecord> {
 class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
   readonly #sets: RecordsApi['stores']['sets'];
   readonly #stored: RecordsApi['stores']['stored'];
+  /** Records of builds that did not count them as stored data. They expire. */
+  readonly #former: Keyv<T>;
   readonly #kind: 'files' | 'batches';
   readonly #most: number;
 
   constructor(api: RecordsApi, kind: 'files' | 'batches', most: number) {
     this.#sets = api.stores.sets;
     this.#stored = api.stores.stored;
+    this.#former = api.keyv<T>(kind);
     this.#kind = kind;
     this.#most = most;
   }
@@ -150,8 +154,8 @@ class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
     return this.#stored.set(record.account, this.#keyOf(record.id), record, KEEP_MS, 'lasting');
   }
 
-  any(id: string): Promise<T | undefined> {
-    return this.#stored.get<T>(this.#keyOf(id));
+  async any(id: string): Promise<T | undefined> {
+    return (await this.#stored.get<T>(this.#keyOf(id))) ?? this.#former.get(id);
   }
 
   async getOwn(caller: Principal, id: string): Promise<T> {
@@ -166,6 +170,7 @@ class StoredShelf<T extends OwnedRecord> implements Shelf<T> {
 
   async remove({ owner, account, id }: Pick<T, 'owner' | 'account' | 'id'>): Promise<void> {
     await this.#stored.delete(account, this.#keyOf(id));
+    await this.#former.delete(id);
     await this.#sets.remove(this.#setOf(owner), id);
   }
 

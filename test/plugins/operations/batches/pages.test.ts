@@ -76,6 +76,7 @@ describe('records of batches', () => {
     const store = await openMemory(undefined, '1mb');
     const sets = store.sets;
     const records = createRecords({
+      keyv: (name: string) => store.keyv(name) as never,
       stores: { sets, stored: store.stored('batches'), personalData: () => undefined } as never,
     });
     for (let at = 0; at < 60; at += 1) await records.batches.add({ ...RECORD, id: `batch_${at}`, owner: `user ${at}` });
@@ -87,5 +88,22 @@ describe('records of batches', () => {
     const refused = await records.batches.add(large).catch((error: { readonly code: string }) => error);
     expect(refused).to.include({ code: 'request_too_large' });
     expect(await records.batches.any('batch_large')).to.equal(undefined);
+  });
+
+  it('are found and removed that an earlier build stored as plain documents', async () => {
+    const store = await openMemory();
+    const { sets } = store;
+    const documents = store.keyv<BatchRecord>('batches');
+    const records = createRecords({
+      keyv: (name: string) => store.keyv(name) as never,
+      stores: { sets, stored: store.stored('batches'), personalData: () => undefined } as never,
+    });
+    await documents.set(RECORD.id, RECORD);
+    expect(await records.batches.any(RECORD.id)).to.deep.equal(RECORD);
+    const { held: _held, ...ended } = RECORD;
+    await records.batches.put(ended);
+    expect(await records.batches.any(RECORD.id)).to.deep.equal(ended);
+    await records.batches.remove(RECORD);
+    expect(await records.batches.any(RECORD.id)).to.equal(undefined);
   });
 });
