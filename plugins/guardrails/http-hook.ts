@@ -182,7 +182,7 @@ export default definePlugin({
       return { ...withoutFiles(given as object), ...Object.fromEntries(files) } as RequestOf<'chat'>;
     };
     if (hooks.includes('prepare') || hooks.includes('receive'))
-      refuseUnseen(api, (_call, side) => hooks.includes(side === 'request' ? 'prepare' : 'receive'));
+      refuseUnseen(api, (side) => hooks.includes(side === 'request' ? 'prepare' : 'receive'));
     if (hooks.includes('admit')) api.hook('admit', async (call) => void (await send(call, 'admit', {})));
     if (hooks.includes('prepare')) {
       api.hook('prepare', prepare);

@@ -81,7 +81,7 @@ export default definePlugin({
       // Path in the schema, not in the response: names there are written by the model.
       throw refuse(`${error?.schemaPath ?? '#'} ${error?.message ?? 'is not kept'}`);
     };
-    refuseUnseen(api, (_call, side) => side === 'response');
+    refuseUnseen(api, (side) => side === 'response');
     api.hook('receive', {
       operations: ['chat'],
       handler(_call, { choices }) {

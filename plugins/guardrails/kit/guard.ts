@@ -22,9 +22,10 @@ export type Guard = (call: Call, side: Side) => TextTransform | undefined;
  * because vendors read their texts.
  */
 export function guardTexts(api: PluginApi, guard: Guard): void {
-  refuseUnseen(api, (call, side) => guard(call, side) !== undefined);
-  const prepare = (call: Call, request: Call['request']) =>
-    guard(call, 'request')?.request(request, call.texts?.request);
+  const prepare = (call: Call, request: Call['request']) => {
+    assertSeen(api, call, (side) => guard(call, side) !== undefined);
+    return guard(call, 'request')?.request(request, call.texts?.request);
+  };
   api.hook('prepare', prepare);
   api.hook('prepare', { operations: ['count'], handler: prepare });
   api.hook('receive', (call, response) => {
@@ -39,17 +40,20 @@ export function isChat({ operation }: Call, _response: object): _response is Cha
   return operation === 'chat';
 }
 
-/** Rejects calls with texts that hooks cannot see, such as those of a websocket, if the policy would check them. */
-export function refuseUnseen(api: PluginApi, looks: (call: Call, side: Side) => boolean): void {
-  api.hook('prepare', (call) => {
-    const unseen = call.texts?.unseen;
-    if (!unseen?.sides.some((side) => looks(call, side))) return undefined;
-    throw new GatewayError(
-      'permission_denied',
-      `The policy "${api.instance}" of this gateway cannot check ${unseen.what}. ${unseen.instead}`,
-      { refusedBy: api.instance },
-    );
-  });
+/** Rejects a call with texts that hooks cannot see, such as those of a websocket, if the policy would check them. */
+export function assertSeen({ instance }: PluginApi, { texts }: Call, looks: (side: Side) => boolean): void {
+  const unseen = texts?.unseen;
+  if (!unseen?.sides.some(looks)) return;
+  throw new GatewayError(
+    'permission_denied',
+    `The policy "${instance}" of this gateway cannot check ${unseen.what}. ${unseen.instead}`,
+    { refusedBy: instance },
+  );
+}
+
+/** Rejects calls as {@link assertSeen} does, for policies without a `prepare` hook of their own. */
+export function refuseUnseen(api: PluginApi, looks: (side: Side) => boolean): void {
+  api.hook('prepare', (call) => void assertSeen(api, call, looks));
 }
 
 /** Rejects batches. `why` describes what the policy does. */

@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type StreamTransform,
 } from '../../../contract/index.ts';
-import { isChat, refusal, refuseUnseen, type Side } from './guard.ts';
+import { assertSeen, isChat, refusal, type Side } from './guard.ts';
 import { isCodedAt, type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 
 /** Text to judge. */
@@ -103,7 +103,11 @@ export function judgeTexts(
     return verdict;
   };
 
+  const assertJudged = (call: Call): void =>
+    // A websocket carries both sides.
+    assertSeen(api, call, (side) => sides.includes(side) || call.texts?.unseen?.sides.length === 2);
   const prepare = async (call: Call, request: Call['request']) => {
+    assertJudged(call);
     const paths = call.texts?.request;
     const all = textsOfRequest(request, paths);
     const meant = all.filter(isMeant);
@@ -112,12 +116,10 @@ export function judgeTexts(
     const said = new Map(meant.map((text, at) => [text, verdict.texts[at] ?? text.text]));
     return putTexts(all.map((text) => said.get(text) ?? text.text)).request(request, paths);
   };
-  // A websocket carries both sides.
-  refuseUnseen(api, (call, side) => sides.includes(side) || call.texts?.unseen?.sides.length === 2);
   if (sides.includes('request')) {
     api.hook('prepare', prepare);
     api.hook('prepare', { operations: ['count'], handler: prepare });
-  }
+  } else api.hook('prepare', (call) => void assertJudged(call));
   if (!sides.includes('response')) return;
   api.hook('receive', async (call, response) => {
     const texts: JudgedText[] = [];
