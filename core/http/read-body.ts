@@ -354,9 +354,10 @@ class FormParts {
   add(chunk: Buffer): void {
     const delimiter = this.#delimiter;
     if (!delimiter) return;
-    const seam = Buffer.concat([this.#end, chunk.subarray(0, delimiter.length - 1)]);
+    const length = delimiter.length - 1;
+    const seam = Buffer.concat([this.#end, chunk.subarray(0, length)]);
     this.#left -= countOf(seam, delimiter, 1) + countOf(chunk, delimiter, this.#left + 1);
-    this.#end = Buffer.concat([this.#end, chunk]).subarray(-(delimiter.length - 1));
+    this.#end = Buffer.concat([this.#end, chunk.subarray(-length)]).subarray(-length);
     const { maxFiles = 1 } = this.#limits;
     if (this.#left < 0)
       throw new GatewayError(
@@ -387,8 +388,17 @@ function* piecesOf(chunk: Buffer): Generator<Buffer> {
   yield chunk.subarray(from);
 }
 
-/** Passes a chunk to the form's reader. Pieces with many lines that may be boundaries wait in the queue of parsed bodies. */
-async function passPieces(body: Transform, chunk: Buffer, { hold, memory }: FormSource): Promise<void> {
+/**
+ * Counts the parts in a chunk and passes it to the form's reader. Pieces with many lines that may be boundaries wait in the queue
+ * of parsed bodies.
+ */
+async function passPieces(
+  body: Transform,
+  chunk: Buffer,
+  { hold, memory }: FormSource,
+  parts: FormParts,
+): Promise<void> {
+  parts.add(chunk);
   let isFirst = true;
   for (const piece of piecesOf(chunk)) {
     if (!isFirst) await memory.turn(PIECE_BYTES, hold);
@@ -401,12 +411,7 @@ async function passPieces(body: Transform, chunk: Buffer, { hold, memory }: Form
 function readAgain(bytes: Uint8Array, source: FormSource, parts: FormParts): FormBody {
   const body = new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      try {
-        parts.add(chunk);
-        passPieces(this, chunk, source).then(() => done(), done);
-      } catch (error) {
-        done(error as Error);
-      }
+      passPieces(this, chunk, source, parts).then(() => done(), done);
     },
   });
   body.on('error', () => {});
@@ -431,8 +436,7 @@ function watchBody({ req }: Koa.Context, source: FormSource, heapPerByte: number
       try {
         hold.grow(bytes * HEAP_PER_BYTE + chunk.length * heapPerByte);
         booked += bytes;
-        parts.add(chunk);
-        passPieces(this, chunk, source).then(() => done(), done);
+        passPieces(this, chunk, source, parts).then(() => done(), done);
       } catch (error) {
         done(error as Error);
       }
