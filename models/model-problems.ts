@@ -3,6 +3,7 @@ import { mapLeaves } from '../config/schema-at.ts';
 import type { ModelCatalog, Target } from '../contract/call.ts';
 import { toGatewayError } from '../contract/errors.ts';
 import { isObject } from '../contract/json.ts';
+import { splitModel } from '../contract/model-names.ts';
 import { assertInPlan } from '../contract/plans.ts';
 import type { ModelCaller, ModelProblem } from '../contract/plugin.ts';
 import { childPointer, formatPath, type ProblemAt } from '../contract/pointers.ts';
@@ -260,11 +261,6 @@ function addressProblems({ config, pointer: at }: Instance, schema: object | und
 /** Returns the address with another path, and without credentials and query, which may hold secrets. */
 function withPath(address: string, pathname: string): string {
   return `${new URL(address).origin}${pathname}`;
-}
-
-function splitModel(text: string): Target {
-  const slash = text.indexOf('/');
-  return { provider: text.slice(0, slash), model: text.slice(slash + 1) };
 }
 
 function propertiesOf(

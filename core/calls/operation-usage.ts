@@ -82,15 +82,9 @@ function countDetails(details: Readonly<Record<string, unknown>> = {}): Readonly
   return Object.fromEntries(counts);
 }
 
-/** Maximum cost of a call in nano-dollars: the ledger's largest amount. */
-const MAX_COST = Number.MAX_SAFE_INTEGER;
-
-/** Returns whether amounts that a plugin has computed are possible: whole, positive and below those of any call. */
+/** Returns whether amounts that a plugin has computed are possible: whole, not negative, and no more than the ledger counts. */
 export function isPossible({ units, cost }: Pick<Metered, 'units' | 'cost'>): boolean {
-  return (
-    (cost === undefined || (Number.isSafeInteger(cost) && cost >= 0 && cost <= MAX_COST)) &&
-    Object.values(units).every(isAmount)
-  );
+  return (cost === undefined || (Number.isSafeInteger(cost) && cost >= 0)) && Object.values(units).every(isAmount);
 }
 
 /** Units that a plugin leaves undefined are absent. Seconds may have fractions. */

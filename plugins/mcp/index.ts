@@ -55,7 +55,9 @@ export default definePlugin({
     registerManagement(api, servers, records);
     api.operators.reportParts(() =>
       [...servers.values()].map(({ state: { name, state, problem } }) => ({
-        ...{ name, state, isHealthy: state !== 'failed' },
+        name,
+        state,
+        isHealthy: state !== 'failed',
         ...(problem !== undefined && { problem }),
       })),
     );

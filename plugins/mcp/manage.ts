@@ -88,7 +88,10 @@ export function registerManagement(api: PluginApi, servers: ServersByName, recor
     return { version, value: await show(name, value) };
   };
   const table: Resource<ShownServer | undefined, number> = {
-    ...{ name: 'mcp_server', path: '/api/core/admin/mcp', id: 'name', schema: SERVER },
+    name: 'mcp_server',
+    path: '/api/core/admin/mcp',
+    id: 'name',
+    schema: SERVER,
     scopes: { read: 'mcp:read', write: 'mcp:write' },
     response: 'MCP server with its tools, and its version as ETag.',
     command: {

@@ -1,4 +1,11 @@
-import type { GatewaySettings, PlanFinder, PluginApi, Principal, Target } from '../../../contract/index.ts';
+import {
+  type GatewaySettings,
+  type PlanFinder,
+  type PluginApi,
+  type Principal,
+  splitModel,
+  type Target,
+} from '../../../contract/index.ts';
 import { type FindCallable, MAX_SHOWN } from '../kit/callable-models.ts';
 import type { BudgetBook } from './budgets/find-budgets.ts';
 
@@ -35,9 +42,4 @@ export function createFindCallable({ api: { models }, findPlan, book, now, billi
     }
     return { callable: callable.slice(0, MAX_SHOWN), count: callable.length, stopped: stopped.slice(0, MAX_SHOWN) };
   };
-}
-
-function splitModel(text: string): Target {
-  const slash = text.indexOf('/');
-  return { provider: text.slice(0, slash), model: text.slice(slash + 1) };
 }

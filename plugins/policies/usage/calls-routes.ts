@@ -14,7 +14,7 @@ import { type FoundCalls, findCalls, readCallsQuery, tellCovered } from './calls
 import { findCall } from './find-call.ts';
 import { eventId, type Followed, followCalls } from './follow-calls.ts';
 import { descriptions, ownCalls, querySchema, RANGE_WORDS, wordsOf } from './route-query.ts';
-import { FILTER_WORDS, MAX_LIMIT, readChoice, SEARCHES, type Words, wrongWord } from './words.ts';
+import { assertFollowed, FILTER_WORDS, MAX_LIMIT, readChoice, SEARCHES, type Words } from './words.ts';
 
 /** Returns the stored content of a call; undefined if content is not stored. */
 export type FindBodies = (id: string) => Promise<object | undefined>;
@@ -197,10 +197,7 @@ async function respondFollowing(
   /** Users who follow this process now. */
   followers: string[],
 ): Promise<void> {
-  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request', 'sort', 'count'].find(
-    (word) => words[word] !== undefined,
-  );
-  if (wrong !== undefined) throw wrongWord(wrong, 'cannot be combined with follow=true, which returns new calls only.');
+  assertFollowed(words, 'cannot be combined with follow=true, which returns new calls only.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? 0 : limit;
   const { userId } = ctx.state.principal;

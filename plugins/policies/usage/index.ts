@@ -29,7 +29,15 @@ import { readInstant, readLast, readZone } from './range.ts';
 import { NONE, type Sums } from './report.ts';
 import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './route-query.ts';
 import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
-import { FILTER_WORDS, type FilterWord, SEARCHES, type Words, wordsOfOptions, wrongWord } from './words.ts';
+import {
+  assertFollowed,
+  FILTER_WORDS,
+  type FilterWord,
+  SEARCHES,
+  type Words,
+  wordsOfOptions,
+  wrongWord,
+} from './words.ts';
 
 /** Columns after the names, in order. */
 const COLUMNS = Object.freeze({
@@ -470,11 +478,7 @@ function readSince({ since, ...words }: Words): Words {
 }
 
 async function follow(ledger: Calls, words: Words, { io, signal }: CommandInput): Promise<void> {
-  const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request', 'sort', 'count'].find(
-    (word) => words[word] !== undefined,
-  );
-  if (wrong !== undefined)
-    throw wrongWord(wrong, 'cannot be combined with --follow. Use --limit for the number of earlier calls.');
+  assertFollowed(words, 'cannot be combined with --follow. Use --limit for the number of earlier calls.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? DEFAULT_RECENT : limit;
   const write = (call: CallRow): void =>

@@ -38,7 +38,7 @@ export function readSearch(words: Words): CallSearch {
   const { search, address, error_code: errorCode, status, alias, min_cost: cost, min_duration: duration } = words;
   if (status !== undefined && !/^[1-5]\d\d$/.test(status))
     throw wrongWord('status', 'must be an HTTP status, such as 429.');
-  const found: CallSearch = {
+  return {
     ...(search !== undefined && { search }),
     ...(words['end_user'] !== undefined && { endUser: words['end_user'] }),
     ...(address !== undefined && { address: readNetwork(address) }),
@@ -48,7 +48,6 @@ export function readSearch(words: Words): CallSearch {
     ...(cost !== undefined && { minCost: readAmount(cost) }),
     ...(duration !== undefined && { minDurationMs: readDuration(duration) }),
   };
-  return found;
 }
 
 function readNetwork(text: string): string {
@@ -124,6 +123,15 @@ export function readChoice<const T extends string>(
 
 export function wrongWord(param: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `"${param}" ${reason}`, { param });
+}
+
+/** Parameters of lists that have no meaning for a list of new calls. */
+const NOT_FOLLOWED = Object.freeze(['from', 'to', 'last', 'period', 'tz', 'after', 'request', 'sort', 'count']);
+
+/** Rejects parameters that a list of new calls does not support. */
+export function assertFollowed(words: Words, reason: string): void {
+  const wrong = NOT_FOLLOWED.find((word) => words[word] !== undefined);
+  if (wrong !== undefined) throw wrongWord(wrong, reason);
 }
 
 /** Command line options with a value. */
