@@ -298,7 +298,8 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
     if (isGatewayError(cause)) throw cause;
     if (ctx.req.destroyed && !ctx.req.complete)
       throw new RequestAborted('the caller disconnected before the form was complete');
-    const { httpCode } = cause as { httpCode?: number };
+    const { code, httpCode } = cause as { code?: number; httpCode?: number };
+    if (TOO_MANY.has(code)) throw tooManyParts(limits, cause);
     if (httpCode === 413)
       throw new GatewayError(
         'request_too_large',
@@ -358,13 +359,19 @@ class FormParts {
     const seam = Buffer.concat([this.#end, chunk.subarray(0, length)]);
     this.#left -= countOf(seam, delimiter, 1) + countOf(chunk, delimiter, this.#left + 1);
     this.#end = Buffer.concat([this.#end, chunk.subarray(-length)]).subarray(-length);
-    const { maxFiles = 1 } = this.#limits;
-    if (this.#left < 0)
-      throw new GatewayError(
-        'request_too_large',
-        `The form has too many parts: at most ${maxFiles} file(s) and ${MAX_FIELDS} fields.`,
-      );
+    if (this.#left < 0) throw tooManyParts(this.#limits);
   }
+}
+
+/** Formidable's codes `maxFieldsExceeded` and `maxFilesExceeded`: it counts first if parts arrive in small chunks. */
+const TOO_MANY = new Set<number | undefined>([1007, 1015]);
+
+function tooManyParts({ maxFiles = 1 }: FormLimits, cause?: unknown): GatewayError {
+  return new GatewayError(
+    'request_too_large',
+    `The form has too many parts: at most ${maxFiles} file(s) and ${MAX_FIELDS} fields.`,
+    { cause },
+  );
 }
 
 /** Counts occurrences in bytes, up to a maximum. */

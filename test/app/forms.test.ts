@@ -89,7 +89,7 @@ describe('a route with a form', () => {
     expect(gateway.logText()).not.to.include('internal error');
   });
 
-  it('refuses 900 files by their count, before any of them is written (G62)', async () => {
+  it('refuses 900 files by their count, and keeps none of them (G62)', async () => {
     const left = uploads();
     const form = new FormData();
     form.set('title', 'many');
