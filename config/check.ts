@@ -88,8 +88,7 @@ export function checkConfig(
   // Options cannot be checked without the plugin.
   const imported = instances.filter(({ pointer }) => !importProblems.some((problem) => problem.pointer === pointer));
   const checked = imported.map((instance) => checkInstance(instance, pluginOf(instance), raw.value, check));
-  const rooms = builtins.flatMap(({ bySection }) => bySection ?? []);
-  const sections = [...new Set([...rooms, ...checked.flatMap(({ section }) => section ?? [])])];
+  const sections = sectionNames(builtins, checked);
   const core = check(withoutMembers(raw.value, sections), coreSchema(sections), '');
 
   const found = findStore(interpolateStore(raw.value['store'], lookup), builtins, schemas);
@@ -208,6 +207,15 @@ function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, strin
   if (!variable) return problem;
   const message = `needs the environment variable ${variable}, which is not set or empty`;
   return { pointer, message, hint: `Set ${variable} in the environment, in .env.local or in .env.` };
+}
+
+/** Names of the top-level sections that plugins check, sorted: those of built-in plugins and of the given instances. */
+export function sectionNames(
+  builtins: readonly BuiltinName[],
+  instances: readonly { readonly section?: string | undefined }[],
+): readonly string[] {
+  const named = [...builtins.map(({ bySection }) => bySection), ...instances.map(({ section }) => section)];
+  return [...new Set(named.flatMap((name) => name ?? []))].toSorted();
 }
 
 /**

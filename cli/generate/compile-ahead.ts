@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { createAjv, fingerprint, type SchemaSet } from '../../config/ajv.ts';
-import { coreSchema } from '../../config/check.ts';
+import { coreSchema, sectionNames } from '../../config/check.ts';
 import { COMBINATORS, sealPluginSchema } from '../../config/compose-schema.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../../config/load-config.ts';
 import { readRawConfig } from '../../config/read.ts';
@@ -63,9 +63,9 @@ async function listRequestSchemas(loaded: LoadedConfig): Promise<readonly string
   return generation.requests.texts();
 }
 
-async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly string[]> {
+async function listSettingsSchemas({ plugins, builtins }: LoadedConfig): Promise<readonly string[]> {
   const builtin = await readBuiltinSchemas();
-  const core = coreSchema(plugins.flatMap(({ section }) => section ?? []));
+  const core = coreSchema(sectionNames(builtins, plugins));
   return [core, PLAN_SCHEMA, ...builtin.map(sealPluginSchema)].map((schema) => JSON.stringify(schema));
 }
 

@@ -74,4 +74,4 @@ export {
 } from './turn-order.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';
-export { knownNames, tellUnknown } from './unknown-names.ts';
+export { type KnownNames, knownNames, tellUnknown } from './unknown-names.ts';
