@@ -93,6 +93,7 @@ describe('an MCP server over HTTP', () => {
     const limits = { timeout: '500ms', startTimeout: '3s' };
     gateway = await startMcp({
       s: { url: `${url}/mcp`, auth: { value: 'Bearer server-secret' }, ...limits },
+      patient: { url: `${url}/mcp`, auth: { value: 'Bearer server-secret' } },
       redirect: { url: `${url}/redirect`, auth: { header: 'X-Key', value: 'other-secret' }, ...limits },
       page: { url: `${url}/page`, ...limits },
       refuses: { url: `${url}/refuses`, auth: { value: 'wrong-secret' }, ...limits },
@@ -104,8 +105,8 @@ describe('an MCP server over HTTP', () => {
     http?.close();
   });
 
-  const call = (name: string, args: object = {}) =>
-    send(gateway, 'tools/call', { name: `s__${name}`, arguments: args });
+  const call = (name: string, args: object = {}, server = 's') =>
+    send(gateway, 'tools/call', { name: `${server}__${name}`, arguments: args });
 
   it('is used by protocol 2026-07-28, with its own key and never that of the caller', async () => {
     expect(textOf(await call('echo', { a: 1 }))).to.equal('{"a":1}');
@@ -126,10 +127,11 @@ describe('an MCP server over HTTP', () => {
   });
 
   it('is not offered if it redirects, is a page, refuses the key or is down', async () => {
-    expect(await namesFor(gateway)).to.deep.equal(TOOLS.map((name) => `s__${name}`));
+    const offered = ['s', 'patient'].flatMap((server) => TOOLS.map((name) => `${server}__${name}`));
+    expect(await namesFor(gateway)).to.have.members(offered);
     expect(http.redirected, 'a redirect is not followed').to.deep.equal([]);
     const { data } = await gateway.command<{ data: readonly object[] }>('tools', 'list');
-    expect(data).to.have.length(5);
+    expect(data).to.have.length(6);
   });
 
   for (const tool of ['hang', 'endless'])
@@ -139,7 +141,7 @@ describe('an MCP server over HTTP', () => {
     });
 
   it('is bounded in bytes', async () => {
-    const { error } = await call('large');
+    const { error } = await call('large', {}, 'patient');
     expect(error?.data).to.include({ code: 'provider_invalid_response' });
     expect(textOf(await call('echo'))).to.equal('{}');
   });
