@@ -1,6 +1,6 @@
 import { get, pathOf, type Query } from '../api.ts';
 import { Chart } from '../chart.tsx';
-import { count, milliseconds, usd } from '../format.ts';
+import { count, milliseconds, usd, zone } from '../format.ts';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
 import {
@@ -14,6 +14,7 @@ import {
   Search,
   Spinner,
   Table,
+  Usd,
   useLoad,
 } from '../ui.tsx';
 
@@ -55,7 +56,7 @@ export function Usage() {
     user: query['user'],
     model: query['model'],
     tag: query['tag'],
-    tz: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    tz: zone.value,
   };
   const step = period === 'today' || period === 'yesterday' ? 'hour' : 'day';
   const byTime = useLoad(JSON.stringify([filter, step]), () =>
@@ -127,7 +128,10 @@ function Totals({ sums }: { sums: Sums }) {
   return (
     <p class="figures">
       <span>
-        <b class="big">{usd(sums.cost_usd)}</b> in all
+        <b class="big">
+          <Usd of={sums.cost_usd} />
+        </b>{' '}
+        in all
       </span>
       <span>
         <b>{count(sums.requests)}</b> calls
@@ -153,14 +157,13 @@ function Totals({ sums }: { sums: Sums }) {
 function OverTime({ report, step, figure }: { report: Report; step: string; figure: string }) {
   const values = valuesOf(report, step, figure);
   const steps = [...values.keys()];
-  const tell = (value: number): string =>
-    figure === 'cost_usd' ? `$${value < 1 ? value.toPrecision(2) : value.toFixed(value < 100 ? 2 : 0)}` : count(value);
-  if (report.data.length === 0) return <p class="empty">Nothing was used in this time.</p>;
+  const tell = (value: number): string => (figure === 'cost_usd' ? usd(String(value)) : count(value));
+  if (report.data.length === 0) return <p class="empty">No usage in this range.</p>;
   return (
     <>
       <Chart steps={steps} tell={tell} series={{ label: figure, colour: '--accent', values: [...values.values()] }} />
       <details>
-        <summary>The same as a table</summary>
+        <summary>As a table</summary>
         <Table
           label={`Usage by ${step}`}
           rows={report.data}
@@ -173,7 +176,7 @@ function OverTime({ report, step, figure }: { report: Report; step: string; figu
 }
 
 const SUM_COLUMNS: readonly Column<UsageRow>[] = [
-  { name: 'Cost', isNumber: true, cell: (row) => usd(row.cost_usd) },
+  { name: 'Cost', isNumber: true, cell: (row) => <Usd of={row.cost_usd} /> },
   { name: 'Calls', isNumber: true, cell: (row) => count(row.requests) },
   { name: 'Errors', isNumber: true, cell: (row) => count(row.errors) },
   { name: 'Tokens in', isNumber: true, cell: (row) => count(row.prompt_tokens) },
@@ -226,7 +229,7 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
           label={`Usage by ${group}`}
           rows={report.data.data}
           keyOf={nameOf}
-          empty="Nothing was used in this time."
+          empty="No usage in this range."
           columns={[
             {
               name: group,
