@@ -295,7 +295,8 @@ interface Latency {
   readonly first_byte_p95_ms?: number;
 }
 
-export type UsageRow = Sums & Readonly<Record<string, unknown>>;
+/** `previous` has the sums of the range before, if requested. */
+export type UsageRow = Sums & { readonly previous?: Sums } & Readonly<Record<string, unknown>>;
 
 export interface Usage {
   readonly from: string;

@@ -1,6 +1,6 @@
 import { get, pathOf, type Query } from '../api.ts';
 import { Chart } from '../chart.tsx';
-import { count, milliseconds, usd, zone } from '../format.ts';
+import { count, milliseconds, percent, usd, zone } from '../format.ts';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
 import {
@@ -21,6 +21,8 @@ import {
 const PERIODS = [
   ['today', 'today'],
   ['yesterday', 'yesterday'],
+  ['this-week', 'this week'],
+  ['last-week', 'last week'],
   ['7d', 'last 7 days'],
   ['30d', 'last 30 days'],
   ['this-month', 'this month'],
@@ -35,6 +37,7 @@ const GROUPS = [
   ['account', 'account'],
   ['operation', 'operation'],
   ['session', 'session'],
+  ['end_user', 'end user'],
 ] as const;
 const FIGURES = [
   ['cost_usd', 'cost'],
@@ -64,8 +67,9 @@ export function Usage() {
   );
   // Latencies are computed from call records, which is slower than sums, so they are requested only if shown.
   const latency = query['times'] === 'yes' ? 'true' : undefined;
-  const byGroup = useLoad(JSON.stringify([filter, group, latency]), () =>
-    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency }),
+  const compare = query['compare'] === 'previous' ? 'previous' : undefined;
+  const byGroup = useLoad(JSON.stringify([filter, group, latency, compare]), () =>
+    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency, compare }),
   );
   return (
     <>
@@ -184,6 +188,21 @@ const SUM_COLUMNS: readonly Column<UsageRow>[] = [
   { name: 'Tokens out', isNumber: true, cell: (row) => count(row.completion_tokens) },
 ];
 
+const COMPARED_COLUMNS: readonly Column<UsageRow>[] = [
+  { name: 'Cost before', isNumber: true, cell: ({ previous }) => <Usd of={previous?.cost_usd} /> },
+  {
+    name: 'Change',
+    isNumber: true,
+    cell: ({ cost_usd, previous }) => changeOf(Number(previous?.cost_usd ?? 0), Number(cost_usd)),
+  },
+];
+
+function changeOf(before: number, now: number): string {
+  if (before === 0) return now === 0 ? '–' : 'new';
+  const share = (now - before) / before;
+  return `${share > 0 ? '+' : ''}${percent(share)}`;
+}
+
 const LATENCY_COLUMNS: readonly Column<UsageRow>[] = [
   { name: 'p50', isNumber: true, cell: ({ latency }) => milliseconds(latency?.duration_p50_ms) },
   { name: 'p95', isNumber: true, cell: ({ latency }) => milliseconds(latency?.duration_p95_ms) },
@@ -209,6 +228,7 @@ const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model'
 function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
   const nameOf = (row: UsageRow): string => String(row[group]);
   const hasTimes = route.value.query['times'] === 'yes';
+  const isCompared = route.value.query['compare'] === 'previous';
   return (
     <Panel
       title={`By ${group}`}
@@ -218,9 +238,22 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
           : undefined
       }
       actions={
-        <Button kind="quiet" aria-pressed={hasTimes} onClick={() => setWords({ times: hasTimes ? undefined : 'yes' })}>
-          Times
-        </Button>
+        <>
+          <Button
+            kind="quiet"
+            aria-pressed={isCompared}
+            onClick={() => setWords({ compare: isCompared ? undefined : 'previous' })}
+          >
+            Compare
+          </Button>
+          <Button
+            kind="quiet"
+            aria-pressed={hasTimes}
+            onClick={() => setWords({ times: hasTimes ? undefined : 'yes' })}
+          >
+            Times
+          </Button>
+        </>
       }
     >
       <Spinner of={report} />
@@ -241,6 +274,7 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
                 ),
             },
             ...SUM_COLUMNS,
+            ...(isCompared ? COMPARED_COLUMNS : []),
             ...(hasTimes ? LATENCY_COLUMNS : []),
           ]}
         />
