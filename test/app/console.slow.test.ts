@@ -42,6 +42,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   keys: /laptop/,
   users: /lena/,
   'users?id=lena': /this month[\s\S]*Balance[\s\S]*Latest failures[\s\S]*laptop/,
+  [`users?id=${'x'.repeat(256)}`]: /Latest failures/,
   accounts: /lena/,
   'accounts?id=lena': /Latest entries[\s\S]*charge/,
   'calls?sort=cost': /the highest of/,
@@ -210,6 +211,13 @@ describe('the console in a browser', function () {
   it('shows a call as soon as it has ended, with the gateway’s filter, and the reason of its outcome', async () => {
     const { api_key: lena } = await admin<{ api_key: string }>('POST', '/keys', { user_id: 'lena', name: 'laptop' });
     const { api_key: hostile } = await admin<{ api_key: string }>('POST', '/keys', { user_id: HOSTILE, name: HOSTILE });
+    // Long names, and marks that reverse text: the pages below stay within their width.
+    const { api_key: long } = await admin<{ api_key: string }>('POST', '/keys', {
+      user_id: 'x'.repeat(256),
+      name: 'abc\u202Egnp.exe',
+    });
+    await call(long, 'north/m');
+    await call(long, `north/${'y'.repeat(10_000)}`);
     await show('calls?user=lena');
     await page.getByText('live', { exact: true }).waitFor();
     await call(hostile, 'north/m');
@@ -460,7 +468,7 @@ describe('the console in a browser', function () {
     const clock = (timeZone: string): string =>
       new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium', timeZone }).format(new Date(iso));
     expect(await at.textContent()).to.include(clock('Asia/Tokyo'));
-    await reader.getByRole('button', { name: /^Time zone: local \(Asia\/Tokyo\)/ }).click();
+    await reader.getByRole('button', { name: /^Time zone: local time \(Asia\/Tokyo\)/ }).click();
     expect(await at.textContent()).to.include(clock('UTC'));
     const cost = reader.locator('tbody td', { hasText: '$0.0014' }).first();
     expect(await cost.locator('[title]').getAttribute('title')).to.equal('$0.00135');

@@ -116,7 +116,7 @@ function Nav() {
 
 /** Zone of every time on every page. */
 function ZoneSwitch() {
-  const name = isUtc.value ? 'UTC' : `local (${zone.value})`;
+  const name = isUtc.value ? 'UTC' : `local time (${zone.value})`;
   const next = isUtc.value ? 'local time' : 'UTC';
   return (
     <Button

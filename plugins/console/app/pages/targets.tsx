@@ -81,7 +81,7 @@ export function Targets() {
               cell: ({ provider, model }) => <Sparkline hours={ofTarget?.get(`${provider}/${model}`)} />,
             },
             { name: 'Error rate', isNumber: true, cell: ({ error_ratio }) => percent(error_ratio) },
-            { name: 'Processes', isExtra: true, cell: ({ nodes }) => <TargetNodes nodes={nodes} /> },
+            { name: 'Processes', isExtra: true, isWide: true, cell: ({ nodes }) => <TargetNodes nodes={nodes} /> },
             { name: 'Attempts', isNumber: true, isWide: true, cell: ({ attempts }) => count(attempts) },
             { name: 'First token', isNumber: true, cell: ({ first_token_ms }) => milliseconds(first_token_ms) },
             { name: 'Duration', isNumber: true, isExtra: true, cell: ({ whole_ms }) => milliseconds(whole_ms) },
