@@ -44,10 +44,11 @@ function byFailures(one: HookRow, other: HookRow): number {
 const HOOK_COLUMNS: readonly Column<HookRow>[] = [
   {
     name: 'Plugin',
-    cell: ({ plugin, hook }) => (
-      <>
+    cell: ({ plugin, hook, nodes }) => (
+      <div class="wrap">
         <b>{plugin}</b> <code>{hook}</code>
-      </>
+        <HookNodes nodes={nodes} />
+      </div>
     ),
   },
   { name: 'Runs', isNumber: true, cell: ({ calls }) => count(calls) },
@@ -71,12 +72,11 @@ const HOOK_COLUMNS: readonly Column<HookRow>[] = [
     isNumber: true,
     cell: ({ seconds, calls }) => (seconds > 0 && calls > 0 ? `${((seconds * 1000) / calls).toFixed(2)} ms` : '–'),
   },
-  { name: 'Processes', isExtra: true, cell: ({ nodes }) => <HookNodes nodes={nodes} /> },
 ];
 
 /** Runs of a hook in each process. */
 function HookNodes({ nodes }: Pick<HookRow, 'nodes'>) {
-  if (nodes.length < 2) return <span class="muted">{nodes[0]?.node ?? '–'}</span>;
+  if (nodes.length < 2) return null;
   return (
     <details>
       <summary>{nodes.length} processes</summary>

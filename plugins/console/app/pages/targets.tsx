@@ -81,7 +81,6 @@ export function Targets() {
               cell: ({ provider, model }) => <Sparkline hours={ofTarget?.get(`${provider}/${model}`)} />,
             },
             { name: 'Error rate', isNumber: true, cell: ({ error_ratio }) => percent(error_ratio) },
-            { name: 'Processes', isExtra: true, isWide: true, cell: ({ nodes }) => <TargetNodes nodes={nodes} /> },
             { name: 'Attempts', isNumber: true, isWide: true, cell: ({ attempts }) => count(attempts) },
             { name: 'First token', isNumber: true, cell: ({ first_token_ms }) => milliseconds(first_token_ms) },
             { name: 'Duration', isNumber: true, isExtra: true, cell: ({ whole_ms }) => milliseconds(whole_ms) },
@@ -106,7 +105,7 @@ export function Targets() {
 
 /** State of a target in each process. */
 function TargetNodes({ nodes }: Pick<Target, 'nodes'>) {
-  if (nodes.length < 2) return <span class="muted">{nodes[0]?.node ?? '–'}</span>;
+  if (nodes.length < 2) return null;
   return (
     <details>
       <summary>{nodes.length} processes</summary>
@@ -131,6 +130,7 @@ function StateAndCause({ target }: { target: Target }) {
     <div class="wrap">
       <TargetState target={target} /> {cause && <span>{CAUSES[cause] ?? cause}</span>}
       {state === 'open' && open_until && <span class="muted">; next retry {until(open_until)}</span>}
+      <TargetNodes nodes={target.nodes} />
     </div>
   );
 }
