@@ -257,7 +257,7 @@ describe('the console in a browser', function () {
     const cause = causes.getByRole('link', { name: /provider_unavailable, south\/m, \d+ ×/ });
     await cause.waitFor();
     await page.getByRole('button', { name: 'Last hour' }).click();
-    await page.getByText('last hour').waitFor();
+    await page.getByText('last hour', { exact: true }).waitFor();
     expect(page.url()).to.include('range=hour');
     await page.getByText('Forecast:').or(page.getByText('Spend today')).first().waitFor();
     await cause.click();

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -27,7 +28,7 @@ describe('two gateways on one store', function () {
     vendor = await startScriptedUpstream((wire) => wire.send(respondWith(500, { error: { message: 'on fire' } })));
     const config = {
       store: `sqlite:${folder}`,
-      dataDir: folder,
+      auth: { 'api-key': { bootstrap: true, pepper: randomBytes(32).toString('base64url') } },
       providers: { echo: {}, north: openAiVendor(vendor, { models: ['m'], prices: tokenPrices(3, 15) }) },
     };
     operator = await startOperator(config);
