@@ -367,7 +367,6 @@ export default definePlugin({
     const pending = createPendingLogins(createDocuments(api.keyv<PendingLogin>('logins')), counters);
     const provider = createIdentityProvider({
       options,
-      onFailure: (error) => api.log.warn({ err: error }, 'The signing keys of the identity provider are unavailable.'),
       now: () => performance.now(),
       fetch: api.fetch,
     });
