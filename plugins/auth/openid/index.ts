@@ -9,10 +9,11 @@ import {
 } from '../../../contract/index.ts';
 import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
 import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
-import { createDocuments, createStoredDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';
+import { createDocuments, createStoredDocuments, createUserDocuments } from '../kit/documents.ts';
 import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
-import { hashId, randomId } from '../kit/random-id.ts';
+import { randomId } from '../kit/random-id.ts';
 import { rightsOfWords } from '../kit/role-map.ts';
+import { createSecrets, type Secrets, type StoredSecret } from '../kit/secrets.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { createIdentityProvider } from './identity-provider.ts';
 import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
@@ -33,7 +34,7 @@ interface RouteParts extends SignInParts {
   readonly cookies: Cookies;
   readonly sessions: Sessions;
   /** People who signed in for the page that approves programs. */
-  readonly introductions: Documents<Introduction>;
+  readonly introductions: Secrets<Introduction>;
   readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
   readonly recordRefusal: ReturnType<typeof createRefusals>;
@@ -90,9 +91,10 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
             '"return_to" must be a path of this gateway such as /console, without a host, and not the sign-in path.',
             { param: 'return_to' },
           );
-        await count(ctx.state.ip, Date.now());
+        const now = Date.now();
+        await count(ctx.state.ip, now);
         const browser = cookies.login.read(ctx.headers.cookie) ?? randomId();
-        const url = await provider.loginUrl(await pending.begin(browser, returnTo));
+        const url = await provider.loginUrl(await pending.begin(networkOf(ctx.state.ip), browser, returnTo, now));
         ctx.append('set-cookie', cookies.login.write(browser, LOGIN_MS));
         redirect(ctx, url.href);
       });
@@ -142,8 +144,7 @@ function callbackRoute(parts: RouteParts): Route {
         await recordName(parts.users, person);
         ctx.append('set-cookie', cookies.login.write(undefined));
         if (isForDevice) {
-          const id = randomId();
-          await introductions.set(hashId(id), { ...person, returnTo }, INTRODUCTION_MS);
+          const id = await introductions.put(userId, { ...person, returnTo }, now);
           ctx.append('set-cookie', cookies.person.write(id, INTRODUCTION_MS));
           return redirect(ctx, options.basePath + returnTo);
         }
@@ -364,7 +365,9 @@ export default definePlugin({
       },
       options,
     );
-    const pending = createPendingLogins(createDocuments(api.keyv<PendingLogin>('logins')), counters);
+    const pending = createPendingLogins(
+      createSecrets('logins', LOGIN_MS, createDocuments(api.keyv<StoredSecret<PendingLogin>>('logins')), counters),
+    );
     const provider = createIdentityProvider({
       options,
       now: () => performance.now(),
@@ -376,7 +379,8 @@ export default definePlugin({
       log,
     } = api;
     const users = usersOf(api);
-    const introductions = createDocuments(api.stores.share<Introduction>(INTRODUCTIONS));
+    const shared = createDocuments(api.stores.share<StoredSecret<Introduction>>(INTRODUCTIONS));
+    const introductions = createSecrets(INTRODUCTIONS, INTRODUCTION_MS, shared, counters);
     const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
     const recordRefusal = createRefusals(api);
     for (const route of loginRoutes({ ...parts, recordRefusal })) api.route(route);

@@ -9,9 +9,10 @@ import { USERS } from '../../policies/kit/index.ts';
 import { createCookies } from '../kit/cookies.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments, withStore } from '../kit/documents.ts';
 import { INTRODUCTIONS, type Introduction } from '../kit/introductions.ts';
+import { createSecrets, findSecret, type StoredSecret } from '../kit/secrets.ts';
 import { CONFIG_SCHEMA, findProblems, readOptions, type SignInOptions } from './config-schema.ts';
 import { deviceRoutes } from './device-page.ts';
-import { createGrants, type Grant } from './grants.ts';
+import { createGrants, type Decision, GRANT_MS, type Grant, type PendingGrant } from './grants.ts';
 import { registerSignIns } from './manage.ts';
 import { settingsRoute } from './managed-settings.ts';
 import { createRates, oauthRoutes } from './oauth-routes.ts';
@@ -57,9 +58,12 @@ export default definePlugin({
       },
       options,
     );
+    const secrets = <T>(name: string) =>
+      createSecrets<T>(name, GRANT_MS, createDocuments(api.keyv<StoredSecret<T>>(name)), counters);
     const grants = createGrants({
-      grants: createDocuments(api.keyv<Grant>('grants')),
-      codes: createDocuments(api.keyv<string>('codes')),
+      devices: secrets<Grant>('devices'),
+      codes: secrets<PendingGrant>('codes'),
+      decisions: createDocuments(api.keyv<Decision>('decisions')),
       counters,
     });
     const {
@@ -68,9 +72,9 @@ export default definePlugin({
     } = api;
     const parts = { options, grants, signIns, audit, log, count: createRates(), refuse: createRefuse(api, options) };
     for (const route of oauthRoutes(parts)) api.route(route);
-    const introductions = api.stores.shared<Introduction>(INTRODUCTIONS);
+    const introductions = api.stores.shared<StoredSecret<Introduction>>(INTRODUCTIONS);
     const cookies = createCookies(options.isSecure, options.basePath);
-    const people = { get: (key: string) => withStore(() => introductions.get(key)) };
+    const people = { find: (id: string, now: number) => findSecret(introductions, id, now) };
     for (const route of deviceRoutes({ ...parts, cookies, introductions: people })) api.route(route);
     api.route(settingsRoute(config.managedSettings, signIns));
     registerSignIns(api, signIns);

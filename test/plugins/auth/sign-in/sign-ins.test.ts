@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../contract/index.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
+import { createSecrets } from '../../../../plugins/auth/kit/secrets.ts';
 import { createGrants, GRANT_MS, type Grants, readUserCode } from '../../../../plugins/auth/sign-in/grants.ts';
 import {
   createSignIns,
@@ -33,11 +34,10 @@ function openSignIns(store: Store): SignIns {
 
 function openGrants(store: Store): Grants {
   const { counters } = store;
-  const [grants, codes] = [
-    createDocuments(store.keyv<never>('grants')),
-    createDocuments<string>(store.keyv<never>('codes')),
-  ];
-  return createGrants({ grants, codes, counters });
+  const secrets = (name: string) =>
+    createSecrets<never>(name, GRANT_MS, createDocuments(store.keyv<never>(name)), counters);
+  const decisions = createDocuments(store.keyv<never>('decisions'));
+  return createGrants({ devices: secrets('devices'), codes: secrets('codes'), decisions, counters });
 }
 
 function tokensOf(found: Awaited<ReturnType<SignIns['refresh']>>): Tokens {
