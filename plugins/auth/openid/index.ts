@@ -7,13 +7,14 @@ import {
   type Route,
   type RouteContext,
 } from '../../../contract/index.ts';
-import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
+import { createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
 import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments } from '../kit/documents.ts';
 import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
 import { randomId } from '../kit/random-id.ts';
 import { rightsOfWords } from '../kit/role-map.ts';
 import { createSecrets, type Secrets, type StoredSecret } from '../kit/secrets.ts';
+import { type CountSignIn, createSignInRate } from '../kit/sign-in-rate.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { createIdentityProvider } from './identity-provider.ts';
 import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
@@ -38,8 +39,7 @@ interface RouteParts extends SignInParts {
   readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
   readonly recordRefusal: ReturnType<typeof createRefusals>;
-  /** Counts a sign-in request; throws above the limit. */
-  count(address: string, now: number): Promise<void>;
+  readonly count: CountSignIn;
 }
 
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
@@ -309,28 +309,8 @@ function pageOf({ status, message }: GatewayError, requestId: string, login: str
 `;
 }
 
-/** Limits of sign-in requests per minute, by address and overall, per process. */
-const LOGINS_PER_ADDRESS = 30;
-const LOGINS_IN_ALL = 600;
-const MINUTE_MS = 60_000;
-
-/** Counts a request of an unknown person, which causes a write and a request to the provider; throws `rate_limited`. */
-function createLoginRate(): (address: string, now: number) => Promise<void> {
-  const counters = createLocalCounters();
-  return async (address, now) => {
-    const { refused, states } = await counters.take(
-      [
-        { key: `address ${networkOf(address)}`, limit: LOGINS_PER_ADDRESS, windowMs: MINUTE_MS, amount: 1 },
-        { key: 'all', limit: LOGINS_IN_ALL, windowMs: MINUTE_MS, amount: 1 },
-      ],
-      now,
-    );
-    if (refused === undefined) return;
-    throw new GatewayError('rate_limited', 'Too many sign-ins. Try again in a minute.', {
-      retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
-    });
-  };
-}
+/** Sign-in requests per minute from one network. */
+const LOGINS = 30;
 
 /**
  * People sign in with a browser at an OpenID provider, and operate the gateway over the admin API with a session
@@ -373,7 +353,7 @@ export default definePlugin({
       now: () => performance.now(),
       fetch: api.fetch,
     });
-    const count = createLoginRate();
+    const count = createSignInRate(LOGINS);
     const {
       operators: { audit },
       log,

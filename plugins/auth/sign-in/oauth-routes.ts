@@ -6,8 +6,8 @@ import {
   type Route,
   type RouteContext,
 } from '../../../contract/index.ts';
-import { createLocalCounters, networkOf } from '../../policies/kit/index.ts';
 import { DEVICE_PATH } from '../kit/introductions.ts';
+import { createSignInRate } from '../kit/sign-in-rate.ts';
 import type { SignInOptions } from './config-schema.ts';
 import { GRANT_MS, type Grants, INTERVAL_S } from './grants.ts';
 import type { SignIns, Tokens } from './sign-ins.ts';
@@ -25,27 +25,14 @@ export interface OAuthParts {
   refuse(person: { readonly userId: string; readonly words: readonly string[] }): Promise<void>;
 }
 
-/** Requests per minute from one network, per process; ten times as many overall. */
+/** Requests per minute from one network. */
 const RATES = Object.freeze({ begin: 30, code: 30, token: 600 });
 export type Rate = keyof typeof RATES;
-const MINUTE_MS = 60_000;
 
-/** Counts by network (for IPv6 the first 64 bits). */
 export function createRates(): OAuthParts['count'] {
-  const counters = createLocalCounters();
-  return async (what, address, now) => {
-    const window = { windowMs: MINUTE_MS, amount: 1 };
-    const { refused, states } = await counters.take(
-      [
-        { ...window, key: `${what} ${networkOf(address)}`, limit: RATES[what] },
-        { ...window, key: what, limit: 10 * RATES[what] },
-      ],
-      now,
-    );
-    if (refused === undefined) return;
-    const retryAfterMs = states[refused]?.resetMs ?? MINUTE_MS;
-    throw new GatewayError('rate_limited', 'Too many sign-in requests. Try again in a minute.', { retryAfterMs });
-  };
+  const { begin, code, token } = RATES;
+  const rates = { begin: createSignInRate(begin), code: createSignInRate(code), token: createSignInRate(token) };
+  return (what, address, now) => rates[what](address, now);
 }
 
 /** OAuth errors (RFC 6749, section 5.2) with their status. */
