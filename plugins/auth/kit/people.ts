@@ -58,7 +58,7 @@ function personal(documents: Pick<ReturnType<typeof createStoredDocuments>, 'get
   const count: PersonalData['count'] = async ({ userId }) =>
     (await documents.get(hashId(userId))) === undefined ? 0 : 1;
   return {
-    name: 'people',
+    name: 'identities',
     count,
     async erase(user) {
       const found = await count(user);

@@ -11,6 +11,7 @@ import { createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../poli
 import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments } from '../kit/documents.ts';
 import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
+import { createPeople, type People } from '../kit/people.ts';
 import { randomId } from '../kit/random-id.ts';
 import { rightsOfWords } from '../kit/role-map.ts';
 import { createSecrets, type Secrets, type StoredSecret } from '../kit/secrets.ts';
@@ -27,6 +28,7 @@ import {
   type ProviderResponse,
   recordName,
   refuseBlocked,
+  rolesOf,
   type SignInParts,
   usersOf,
 } from './sign-in.ts';
@@ -34,6 +36,7 @@ import {
 interface RouteParts extends SignInParts {
   readonly cookies: Cookies;
   readonly sessions: Sessions;
+  readonly people: People;
   /** People who signed in for the page that approves programs. */
   readonly introductions: Secrets<Introduction>;
   readonly audit: PluginApi['operators']['audit'];
@@ -103,7 +106,7 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
 }
 
 function callbackRoute(parts: RouteParts): Route {
-  const { cookies, sessions, introductions, options, count, audit, log, recordRefusal } = parts;
+  const { cookies, sessions, people, introductions, options, count, audit, log, recordRefusal } = parts;
   /** Records a refused person; technical failures are not refusals. */
   const refuse = (ctx: RouteContext, userId: string | undefined, error: unknown): never => {
     if (isGatewayError(error) && (error.status === 401 || error.status === 403)) {
@@ -137,7 +140,9 @@ function callbackRoute(parts: RouteParts): Route {
         const { person, returnTo } = await finishSignIn(parts, browser, readResponse(ctx), now).catch(
           (error: unknown) => refuse(ctx, undefined, error),
         );
-        const { userId, name, roles } = person;
+        const { userId, name, words, roles } = person;
+        // Before the checks: a person who lost a role loses it everywhere.
+        await people.record(userId, words);
         const isForDevice = isForDevices(returnTo);
         const check = isForDevice ? refuseBlocked : admit;
         await check(parts, person).catch((error: unknown) => refuse(ctx, userId, error));
@@ -148,10 +153,9 @@ function callbackRoute(parts: RouteParts): Route {
           ctx.append('set-cookie', cookies.person.write(id, INTRODUCTION_MS));
           return redirect(ctx, options.basePath + returnTo);
         }
-        const { issuer, clientId } = options;
         const former = cookies.session.read(ctx.headers.cookie);
         if (former !== undefined) await sessions.end(former, now);
-        const id = await sessions.begin({ userId, ...(name !== undefined && { name }), roles, issuer, clientId }, now);
+        const id = await sessions.begin({ userId, ...(name !== undefined && { name }) }, now);
         const actor = { via: 'console', userId, address: ctx.state.ip } as const;
         await audit({ actor, action: 'session.begin', subject: userId, after: { roles } });
         ctx.append('set-cookie', cookies.session.write(id, options.sessionForMs));
@@ -192,14 +196,14 @@ function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
       if (cookies.session.isSent(cookie)) ctx.append('set-cookie', cookies.session.write(undefined));
       if (ended) {
         const actor = { via: 'console', userId: ended.userId, address: ctx.state.ip } as const;
-        await audit({ actor, action: 'session.end', subject: ended.userId, before: { roles: ended.roles } });
+        await audit({ actor, action: 'session.end', subject: ended.userId });
       }
       ctx.body = { object: 'session', ended: ended !== undefined };
     },
   };
 }
 
-function sessionRoute({ cookies, sessions }: RouteParts): Route {
+function sessionRoute({ cookies, sessions, people, options }: RouteParts): Route {
   return {
     ...FOR_OPERATORS,
     scope: 'any',
@@ -217,7 +221,7 @@ function sessionRoute({ cookies, sessions }: RouteParts): Route {
         credential,
         user_id: userId,
         name: found?.name ?? null,
-        roles: found?.roles ?? [],
+        roles: found ? rolesOf((await people.find(userId))?.words ?? [], options.roles) : [],
         scopes: listScopes(ctx.state.principal),
         started_at: showTime(found?.startedAt),
         ends_at: showTime(found?.endsAt),
@@ -348,6 +352,7 @@ export default definePlugin({
     const pending = createPendingLogins(
       createSecrets('logins', LOGIN_MS, createDocuments(api.keyv<StoredSecret<PendingLogin>>('logins')), counters),
     );
+    const people = createPeople(api, options);
     const provider = createIdentityProvider({
       options,
       now: () => performance.now(),
@@ -361,28 +366,35 @@ export default definePlugin({
     const users = usersOf(api);
     const shared = createDocuments(api.stores.share<StoredSecret<Introduction>>(INTRODUCTIONS));
     const introductions = createSecrets(INTRODUCTIONS, INTRODUCTION_MS, shared, counters);
-    const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
+    const parts = { options, cookies, sessions, people, introductions, pending, provider, users, audit, log, count };
     const recordRefusal = createRefusals(api);
     for (const route of loginRoutes({ ...parts, recordRefusal })) api.route(route);
-    authenticate(api, options, cookies, sessions);
+    authenticate(api, options, cookies, sessions, people);
     renewSessions(api, cookies, sessions);
   },
 });
 
 /** Accepts the cookie as a credential on the admin API, for requests without a key or token. */
-function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, sessions: Sessions): void {
-  const { issuer, clientId, roles, origin } = options;
+function authenticate(
+  api: PluginApi,
+  options: OpenIdOptions,
+  cookies: Cookies,
+  sessions: Sessions,
+  people: People,
+): void {
+  const { roles, origin } = options;
   api.hook('authenticate', async ({ credential, path, method, headers, now }): Promise<Principal | undefined> => {
     if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
     const id = cookies.session.read(headers['cookie']);
     const session = id === undefined ? undefined : await sessions.find(id, now);
-    // The session belongs to another configuration.
-    if (!session || session.issuer !== issuer || session.clientId !== clientId) return undefined;
+    const person = session && (await people.find(session.userId));
+    // Without a person the session belongs to another configuration.
+    if (!person) return undefined;
     refuseOtherOrigin({ method, headers }, origin);
     const { userId } = session;
     return Object.freeze({
       ...({ credential: 'session', userId, account: userId } as const),
-      ...rightsOfWords(session.roles, roles),
+      ...rightsOfWords(person.words, roles),
     });
   });
   // Runs after all others: a request with only a cookie had a session.

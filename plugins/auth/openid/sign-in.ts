@@ -128,14 +128,21 @@ function readPerson(claims: Claims, { roleClaims, roles, userPrefix }: PersonOpt
   const { sub, email, email_verified: isVerified = true } = claims;
   if (!isLine(sub, MAX_SUBJECT)) return undefined;
   const words = new Set(wordsOfClaims(claims, roleClaims));
+  const known = rolesOf([...words], roles);
   const name = NAMES.map((each) => claims[each]).find((value) => isLine(value, MAX_NAME));
   return {
     userId: `${userPrefix}${sub}`,
     ...(isLine(name, MAX_NAME) && { name }),
     ...(isVerified === true && isLine(email, MAX_NAME) && { email }),
-    words: [...words].filter((word) => isLine(word, MAX_NAME)).slice(0, MAX_WORDS),
-    roles: Object.keys(roles).filter((role) => words.has(role)),
+    // Roles first, so that none is cut off.
+    words: [...new Set([...known, ...words])].filter((word) => isLine(word, MAX_NAME)).slice(0, MAX_WORDS),
+    roles: known,
   };
+}
+
+/** Words that make a person an operator. */
+export function rolesOf(words: readonly string[], roles: OpenIdOptions['roles']): readonly string[] {
+  return Object.keys(roles).filter((role) => words.includes(role));
 }
 
 /** True if the claims contain roles. */

@@ -9,6 +9,7 @@ import { USERS } from '../../policies/kit/index.ts';
 import { createCookies } from '../kit/cookies.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments, withStore } from '../kit/documents.ts';
 import { INTRODUCTIONS, type Introduction } from '../kit/introductions.ts';
+import { peopleOf } from '../kit/people.ts';
 import { createSecrets, findSecret, type StoredSecret } from '../kit/secrets.ts';
 import { CONFIG_SCHEMA, findProblems, readOptions, type SignInOptions } from './config-schema.ts';
 import { deviceRoutes } from './device-page.ts';
@@ -55,6 +56,7 @@ export default definePlugin({
         signIns: documents,
         ofUsers,
         counters,
+        findPerson: peopleOf(api),
       },
       options,
     );
@@ -82,18 +84,23 @@ export default definePlugin({
   },
 });
 
-/** Throws for people who are blocked here, and for those whom the configuration does not admit. */
+/** Throws for people whom the configuration does not admit. */
+function refuseOthers(words: readonly string[], { allow }: SignInOptions): void {
+  if (allow && !allow.some((word) => words.includes(word)))
+    throw new GatewayError(
+      'permission_denied',
+      'Your account is not in a group that may sign in with programs. Ask your administrator, then start again.',
+    );
+}
+
+/** Throws also for people who are blocked here. */
 function createRefuse(
   api: Pick<PluginApi, 'books'>,
-  { allow }: SignInOptions,
+  options: SignInOptions,
 ): (person: { readonly userId: string; readonly words: readonly string[] }) => Promise<void> {
   const users = api.books.records<UserRecord>(USERS);
   return async ({ userId, words }) => {
-    if (allow && !allow.some((word) => words.includes(word)))
-      throw new GatewayError(
-        'permission_denied',
-        'Your account is not in a group that may sign in with programs. Ask your administrator, then start again.',
-      );
+    refuseOthers(words, options);
     const { value } = await withStore(() => users.find(userId));
     if (value?.blockedAt !== undefined)
       throw new GatewayError(
@@ -104,8 +111,8 @@ function createRefuse(
 }
 
 /** Accepts access tokens in place of keys. They belong to a person: spending is the person's own, without any key. */
-function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns): void {
-  const order = Object.entries(plans);
+function authenticate(api: PluginApi, options: SignInOptions, signIns: SignIns): void {
+  const order = Object.entries(options.plans);
   api.hook('authenticate', async ({ credential, now, beforeLookup }): Promise<Principal | undefined> => {
     if (!credential.startsWith(ACCESS_PREFIX)) return undefined;
     const signIn = await signIns.find(credential, now, beforeLookup);
@@ -117,6 +124,7 @@ function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns
         { headers: { 'x-should-retry': 'false' } },
       );
     const { userId, words } = signIn;
+    refuseOthers(words, options);
     const plan = order.find(([word]) => words.includes(word))?.[1];
     return Object.freeze({ credential: 'key', userId, account: userId, ...(plan !== undefined && { plan }) });
   });

@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  GatewayError,
-  isGatewayError,
-  type PluginApi,
-  type Route,
-  type RouteContext,
-} from '../../../contract/index.ts';
+import { isGatewayError, type PluginApi, type Route, type RouteContext } from '../../../contract/index.ts';
 import { DEVICE_PATH } from '../kit/introductions.ts';
 import { createSignInRate } from '../kit/sign-in-rate.ts';
 import type { SignInOptions } from './config-schema.ts';
@@ -190,7 +184,9 @@ async function redeem(
     async ({ program, address }, person) => {
       // The person may have been blocked since.
       await refuse(person).catch(asGrantError);
-      const tokens = await signIns.begin({ ...person, program, address }, now);
+      // The words of the person are those of their latest sign-in, and not copied.
+      const { words: _words, ...who } = person;
+      const tokens = await signIns.begin({ ...who, program, address }, now);
       const actor = { via: 'console', userId: person.userId, address } as const;
       await audit({ actor, action: 'sign-in.begin', subject: person.userId, after: { program } });
       return tokens;
@@ -207,11 +203,8 @@ async function refresh(
   ctx: Pick<RouteContext, 'state'>,
   now: number,
 ): Promise<Tokens> {
-  const found = await signIns.refresh(token, now);
-  if (typeof found !== 'string') {
-    await refuse(found.signIn).catch(asGrantError);
-    return found;
-  }
+  const found = await signIns.refresh(token, now, (signIn) => refuse(signIn).catch(asGrantError));
+  if (typeof found !== 'string') return found;
   if (found === 'reused')
     log.warn(
       { request_id: ctx.state.requestId, address: ctx.state.ip },

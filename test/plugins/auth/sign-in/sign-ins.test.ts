@@ -27,6 +27,7 @@ function openSignIns(store: Store): SignIns {
       signIns: createStoredDocuments<never>(store.stored('auth'), 'sign-ins'),
       ofUsers: createUserDocuments(store.sets, 'sign-ins'),
       counters: store.counters,
+      findPerson: async () => ({ words: ['dev'] }),
     },
     { accessForMs: HOUR_MS, signInForMs: 7 * DAY_MS },
   );
