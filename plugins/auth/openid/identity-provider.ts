@@ -13,7 +13,6 @@ import {
   fetchUserInfo,
   None,
   ResponseBodyError,
-  type ServerMetadata,
   WWWAuthenticateChallengeError,
 } from 'openid-client';
 import { isObject, parseJson } from '../../../contract/index.ts';
@@ -113,7 +112,7 @@ function cached<R>(load: () => Promise<R>, now: () => number): () => Promise<R> 
 async function discover(options: OpenIdOptions, fetchBy: Fetch): Promise<Configuration> {
   const document = await fetchDiscovery(options.discovery, options.issuer, fetchBy);
   const config = new Configuration(
-    document as unknown as ServerMetadata,
+    { ...document, issuer: options.issuer },
     options.clientId,
     {},
     authenticationOf(options, document),
