@@ -5,6 +5,7 @@
 import type { Principal } from '../../contract/call.ts';
 import type {
   AssistantMessage,
+  ChatChoice,
   ChatChunk,
   ChatMessage,
   ChatRequest,
@@ -40,6 +41,8 @@ import { deploymentOf } from './seals.ts';
 export interface FoundTools {
   readonly input: DialectInput;
   readonly tools: readonly ServerTool[];
+  /** Servers that the request names. Others are defaults of the plan. */
+  readonly named: ReadonlySet<string>;
   /** True if the caller requires a call of one of them. */
   readonly requiresTool: boolean;
 }
@@ -70,10 +73,12 @@ export function findTools(
   const found = (defaults: readonly string[] | undefined): Promise<FoundTools> | undefined => {
     const servers = [...(taken?.servers ?? []), ...defaultsOf(defaults, taken?.servers)];
     if (!taken && servers.length === 0) return undefined;
-    const changed = taken ? { ...input, body: deepFreeze(taken.body) } : input;
-    return tools
-      .list(servers, principal)
-      .then((list) => ({ input: changed, tools: list, requiresTool: taken?.requiresTool === true }));
+    const rest = {
+      input: taken ? { ...input, body: deepFreeze(taken.body) } : input,
+      named: new Set(taken?.servers.map(({ server }) => server)),
+      requiresTool: taken?.requiresTool === true,
+    };
+    return tools.list(servers, principal).then((list) => ({ ...rest, tools: list }));
   };
   const plan = planOf(principal);
   return plan instanceof Promise ? plan.then((named) => found(named?.plan.chatTools)) : found(plan?.plan.chatTools);
@@ -91,20 +96,34 @@ function defaultsOf(defaults: readonly string[] = [], named: readonly NamedServe
   return [...tools].map(([server, wanted]) => ({ server, ...(wanted && { tools: wanted }) }));
 }
 
-/** Adds the tools of servers to a request. Throws for two tools of one name, and for several responses. */
-export function withServerTools(request: ChatRequest, { tools, requiresTool }: FoundTools): ChatRequest {
-  if (tools.length === 0) return request;
-  const own = request.tools ?? [];
-  if ((request.n ?? 1) > 1)
+/**
+ * Returns the tools for one request. Throws for a named one with the name of the caller's own tool, and for named ones with several
+ * responses. A plan's defaults are left out there.
+ */
+export function fitTools({ tools: own = [], n }: ChatRequest, { tools, named }: FoundTools): readonly ServerTool[] {
+  const isNamed = ({ server }: ServerTool): boolean => named.has(server);
+  if ((n ?? 1) > 1) {
+    if (!tools.some(isNamed)) return [];
     throw new GatewayError('invalid_request', '`n` must be 1 for a chat with tools of MCP servers.', { param: 'n' });
-  const taken = own.findIndex((tool) => tools.some(({ definition }) => nameOf(tool) === nameOf(definition)));
-  if (taken >= 0)
-    throw new GatewayError(
-      'invalid_request',
-      `\`tools[${taken}]\` has the name of a tool of an MCP server. Rename it.`,
-      { param: `tools[${taken}]` },
-    );
-  const all = [...own, ...tools.map(({ definition }) => definition)];
+  }
+  const places = new Map(own.map((tool, index) => [nameOf(tool), `tools[${index}]`]));
+  return tools.filter((tool) => {
+    const param = places.get(nameOf(tool.definition));
+    if (param === undefined || !isNamed(tool)) return param === undefined;
+    throw new GatewayError('invalid_request', `\`${param}\` has the name of a tool of an MCP server. Rename it.`, {
+      param,
+    });
+  });
+}
+
+/** Adds tools of servers to a request. */
+export function withServerTools(
+  request: ChatRequest,
+  tools: readonly ServerTool[],
+  requiresTool: boolean,
+): ChatRequest {
+  if (tools.length === 0) return request;
+  const all = [...(request.tools ?? []), ...tools.map(({ definition }) => definition)];
   return { ...request, tools: all, ...(requiresTool && { tool_choice: 'required' }) };
 }
 
@@ -126,19 +145,27 @@ export class ToolLoop {
   readonly #calls: ServerToolCall[] = [];
   readonly #texts: string[] = [];
   #turns = 0;
-  /** Nano-dollars of the turns and tools so far; undefined if a price is unknown. */
-  #cost: number | undefined = 0;
+  /** Nano-dollars of the turns and tools so far, as far as prices are known. */
+  #cost = 0;
+  #isPriced = true;
   #usage: Usage | undefined;
   #resultBytes = 0;
   #stream: ChatStream | undefined;
 
-  constructor(deps: CallDeps, runner: ServerTools, context: OperationContext, client: InboundChat, found: FoundTools) {
+  constructor(
+    deps: CallDeps,
+    runner: ServerTools,
+    context: OperationContext,
+    client: InboundChat,
+    tools: readonly ServerTool[],
+    requiresTool: boolean,
+  ) {
     this.#deps = deps;
     this.#runner = runner;
     this.#context = context;
     this.#client = client;
-    this.#request = withServerTools(client.request, found);
-    this.#tools = new Map(found.tools.map((tool) => [nameOf(tool.definition), tool]));
+    this.#request = withServerTools(client.request, tools, requiresTool);
+    this.#tools = new Map(tools.map((tool) => [nameOf(tool.definition), tool]));
   }
 
   /** Creates the call of the next turn. */
@@ -154,7 +181,7 @@ export class ToolLoop {
 
   /** Cost of all turns and tools, as in the header `x-tollgate-cost-usd`. */
   get cost(): string {
-    return this.#cost === undefined ? 'unknown' : formatUsd(this.#cost);
+    return this.#isPriced ? formatUsd(this.#cost) : 'unknown';
   }
 
   /** Completes the chat, and returns the call of its last turn, which has not ended. */
@@ -162,8 +189,9 @@ export class ToolLoop {
     for (let call = first; ; call = this.next()) {
       const response = await completeChat(this.#deps, call);
       this.#count(call);
-      const message = response.choices[0]?.message;
-      if (!message || !this.#goesOn(message)) return { call, response: this.#join(call, response) };
+      const [choice] = response.choices;
+      if (!choice || !this.#goesOn(choice)) return { call, response: this.#join(call, response) };
+      const { message } = choice;
       this.#client.respondFrom(call.record.target);
       call.finish('ok');
       if (message.content) this.#texts.push(message.content);
@@ -199,9 +227,9 @@ export class ToolLoop {
         if (shown.length > 0) yield batchOf(shown);
       }
       this.#count(call);
-      const message = joined.response().choices[0]?.message;
-      if (!message || !this.#goesOn(message)) break;
-      for await (const done of this.#run(call, message)) yield batchOf(writer.report(done));
+      const [choice] = joined.response().choices;
+      if (!choice || !this.#goesOn(choice)) break;
+      for await (const done of this.#run(call, choice.message)) yield batchOf(writer.report(done));
     }
     yield batchOf(writer.end(this.#usage));
   }
@@ -217,15 +245,17 @@ export class ToolLoop {
   }
 
   #owe(cost: number | undefined): void {
-    this.#cost = cost === undefined || this.#cost === undefined ? undefined : this.#cost + cost;
+    this.#isPriced &&= cost !== undefined;
+    this.#cost += cost ?? 0;
   }
 
   /** Returns whether all tools that a turn called are tools of servers, and the bounds allow another turn. */
-  #goesOn({ tool_calls: calls = [] }: AssistantMessage): boolean {
-    if (calls.length === 0 || !calls.every(({ function: { name } }) => this.#tools.has(name))) return false;
+  #goesOn({ message: { tool_calls: calls = [] }, finish_reason: reason }: ChatChoice): boolean {
+    const isComplete = reason === 'tool_calls' || reason === 'stop';
+    if (!isComplete || calls.length === 0 || !calls.every((each) => this.#tools.has(nameOf(each)))) return false;
     const { maxTurns, maxTimeMs, maxCost } = this.#runner.bounds;
     const hasTime = performance.now() - this.#startedMs < maxTimeMs;
-    return this.#turns < maxTurns && hasTime && (this.#cost ?? 0) < maxCost;
+    return this.#turns < maxTurns && hasTime && this.#cost < maxCost;
   }
 
   /** Calls the tools of a turn one after the other, and keeps their results for the next turn. */
@@ -304,7 +334,7 @@ export class ToolLoop {
   #join({ record }: Call, response: ChatResponse): ChatResponse {
     const [choice] = response.choices;
     const calls = choice?.message.tool_calls ?? [];
-    const own = calls.filter(({ function: { name } }) => !this.#tools.has(name));
+    const own = calls.filter((each) => !this.#tools.has(nameOf(each)));
     if (!choice || (this.#turns === 1 && own.length === calls.length)) return response;
     record.native = undefined;
     if (record.lane === 'native') record.lane = 'mixed';
@@ -316,7 +346,7 @@ export class ToolLoop {
       ...(this.#calls.length > 0 && { mcp_calls: this.#calls }),
       ...(own.length > 0 && { tool_calls: own }),
     };
-    const reason = endOf(choice.finish_reason, own.length > 0);
+    const reason = endOf(choice.finish_reason, own.length, calls.length);
     const usage = this.#usage ?? response.usage;
     return { ...response, choices: [{ ...choice, message, finish_reason: reason }], ...(usage && { usage }) };
   }
@@ -325,10 +355,11 @@ export class ToolLoop {
 /** Between the texts of two turns. */
 const BETWEEN = '\n\n';
 
-/** Finish reason of a chat. A turn whose tools did not run is cut off by the bounds. */
-function endOf(reason: ChunkChoice['finish_reason'], hasOwnCalls: boolean): NonNullable<ChunkChoice['finish_reason']> {
-  if (reason === 'tool_calls' || reason === null) return hasOwnCalls ? 'tool_calls' : 'length';
-  return reason;
+/** Finish reason of a chat. A turn whose tools of servers did not run, and that calls nothing else, is incomplete. */
+function endOf(reason: ChunkChoice['finish_reason'], ownCalls: number, calls: number): ChatChoice['finish_reason'] {
+  const isComplete = reason === 'tool_calls' || reason === 'stop' || reason === null;
+  if (!isComplete || (calls === 0 && reason !== null)) return reason;
+  return ownCalls > 0 ? 'tool_calls' : 'length';
 }
 
 function batchOf(chunks: readonly ChatChunk[]): Batch {
@@ -408,7 +439,7 @@ class TurnWriter {
     const last = this.#chunk({
       index: 0,
       delta: {},
-      finish_reason: endOf(reason, this.#ownCalls > 0),
+      finish_reason: endOf(reason, this.#ownCalls, this.#indexes.size),
       ...(finish && { finish }),
     });
     return usage ? [last, usageChunk(last, usage)] : [last];

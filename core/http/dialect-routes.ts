@@ -1,7 +1,7 @@
 import { CHAT, COUNT, type Target } from '../../contract/call.ts';
 import type { ChatResponse } from '../../contract/chat.ts';
 import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
-import type { ServerTools } from '../../contract/chat-tools.ts';
+import type { ServerTool, ServerTools } from '../../contract/chat-tools.ts';
 import type { DialectDefinition, DialectInput, DialectRoute, DialectStream } from '../../contract/dialect.ts';
 import { GatewayError, isGatewayError, toGatewayError } from '../../contract/errors.ts';
 import { openEventStream } from '../../contract/event-stream.ts';
@@ -18,7 +18,7 @@ import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts
 import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { nameOf } from '../calls/hedge.ts';
 import { InboundChat } from '../calls/inbound-chat.ts';
-import { type FoundTools, findTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
+import { type FoundTools, findTools, fitTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
 import { ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
 import type { Attributed, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
@@ -65,21 +65,23 @@ export function createDialectRoutes(
             });
           }
         : respondTo;
-      const respondByTools = (ctx: RouteContext, runner: ServerTools, tools: FoundTools): Promise<void> => {
-        const client = new InboundChat(deps, dialect, tools.input, ctx.state, ctx.req);
+      const respondByTools = (ctx: RouteContext, runner: ServerTools, found: FoundTools): Promise<void> => {
+        const client = new InboundChat(deps, dialect, found.input, ctx.state, ctx.req);
+        const { request } = client;
+        let tools: readonly ServerTool[];
         try {
-          if (row.action === 'count') {
-            const request = withServerTools(client.request, tools);
-            return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
-          }
-          const loop = new ToolLoop(deps, runner, ctx.state, client, tools);
-          const call = loop.next();
-          return call.stream
-            ? respondStream(deps, ctx, client, call, loop)
-            : respondWhole(deps, ctx, client, call, loop);
+          tools = fitTools(request, found);
         } catch (thrown) {
           throw client.locate(thrown);
         }
+        if (tools.length === 0) return respondTo(ctx, found.input);
+        if (row.action === 'count') {
+          const counted = withServerTools(request, tools, found.requiresTool);
+          return respondCount(countTokens, ctx, client, new Call(deps, COUNT, counted, ctx.state, client));
+        }
+        const loop = new ToolLoop(deps, runner, ctx.state, client, tools, found.requiresTool);
+        const call = loop.next();
+        return call.stream ? respondStream(deps, ctx, client, call, loop) : respondWhole(deps, ctx, client, call, loop);
       };
       const route = routeOf(format, row, (ctx) => {
         const input = inputOf(ctx, row);

@@ -59,7 +59,8 @@ async function listTools(
   caller: Principal,
 ): Promise<readonly ServerTool[]> {
   const server = servers.get(name);
-  if (!server) return [];
+  // A chat does not wait for a server that failed, unless it names it.
+  if (!server || (param === undefined && server.state.state === 'failed')) return [];
   let open: readonly OpenTool[];
   try {
     open = await catalog.openOf(server, caller, true);

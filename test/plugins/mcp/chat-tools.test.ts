@@ -229,6 +229,27 @@ describe('tools of MCP servers in a chat', () => {
     expect(got.content).to.equal('I look.\n\nIt is Rome.');
   });
 
+  it('of a plan are left out of a request for several responses; named ones are refused there', async () => {
+    rig.say('openai', [DONE]);
+    expect((await chat({ tools: undefined, n: 2 }, await create('--plan', 'always'))).content).to.equal('It is Rome.');
+    const { status, error } = await chat({ n: 2 });
+    expect([status, error?.message]).to.deep.equal([400, '`n` must be 1 for a chat with tools of MCP servers.']);
+  });
+
+  it('of a plan give way to a function of the caller with the same name; named ones are refused there', async () => {
+    const own = { type: 'function', function: { name: 's__echo' } };
+    rig.say('openai', [LOOK()]);
+    const got = await chat({ tools: [own] }, await create('--plan', 'always'));
+    expect(got.calls).to.have.length(1);
+    expect((await chat({ tools: [own, SERVER] })).error?.message).to.include('`tools[0]` has the name of a tool');
+  });
+
+  it('do not run for a call that the output limit cut off', async () => {
+    rig.say('openai', [{ ...LOOK(), finish: 'length' }]);
+    const got = await chat({});
+    expect([got.finish, got.steps.length, got.calls.length]).to.deep.equal(['length', 0, 0]);
+  });
+
   it('are items of a response in OpenAI’s own client, and its next request may refer to them', async () => {
     const client = new OpenAI({ apiKey: rig.gateway.key, baseURL: `${rig.gateway.url}/v1`, maxRetries: 0 });
     const tools = [
@@ -361,4 +382,34 @@ describe('tools of MCP servers in a chat', () => {
     expect(candidates[0]?.content.parts.map(({ text }) => text).join('')).to.equal('I look.\n\nIt is Rome.');
     expect(usageMetadata.totalTokenCount).to.equal(50);
   });
+});
+
+describe('a chat with tools of MCP servers', () => {
+  for (const [limit, value, steps] of [
+    ['maxCost', 0.005, 1],
+    ['maxTime', '1ms', 0],
+  ] as const)
+    it(`runs no tool after its ${limit}`, async () => {
+      const servers = await createServers();
+      const s = await servers.make(['echo'], [], { prices: { echo: 0.01 } });
+      const rig = await startIngressRig({
+        billing: 'track',
+        plans: { all: { serverTools: ['mcp:s'] } },
+        defaultPlan: 'all',
+        mcp: { servers: { s: s.options }, chat: { [limit]: value } },
+      });
+      try {
+        rig.say('openai', [LOOK()]);
+        const body = { model: MODEL_OF.openai, messages: [{ role: 'user', content: 'Where?' }], tools: [SERVER] };
+        const response = await rig.gateway.post('/v1/chat/completions', body);
+        const { choices } = (await response.json()) as {
+          choices: { finish_reason: string; message: { mcp_calls?: object[] } }[];
+        };
+        expect(choices[0]?.finish_reason).to.equal('length');
+        expect(choices[0]?.message.mcp_calls ?? []).to.have.length(steps);
+      } finally {
+        await rig.stop();
+        await servers.remove();
+      }
+    });
 });
