@@ -43,6 +43,7 @@ export { priceAt } from './price-rows.ts';
 export { costOf, isCount } from './prices.ts';
 export type * from './provider.ts';
 export { isStreamFailure, StreamFailure } from './provider.ts';
+export { callContext } from './route.ts';
 export { STANDARD_FORMATS } from './schema-formats.ts';
 export type { SseWriter, SseWriterOptions } from './sse-writer.ts';
 export { createSseWriter } from './sse-writer.ts';

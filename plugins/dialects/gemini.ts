@@ -1,4 +1,5 @@
 import {
+  callContext,
   type DialectDefinition,
   type DialectModels,
   type DialectRoute,
@@ -168,9 +169,11 @@ function addEmbeddings(api: PluginApi): void {
         const sent = ctx.state.body as JsonObject;
         const isBatch = Array.isArray(sent['requests']);
         const request = readEmbed(isBatch ? readArray(sent['requests']) : [sent], ctx.params['model'] ?? '', isBatch);
-        const { requestId, principal, session, trace, signal, onOutcome } = (ctx as RouteContext).state;
-        const context = { requestId, principal, session, trace, signal, onOutcome };
-        const { response, headers } = await api.models.call('embeddings', request, context);
+        const { response, headers } = await api.models.call(
+          'embeddings',
+          request,
+          callContext((ctx as RouteContext).state),
+        );
         ctx.set(headers);
         ctx.body = writeEmbed(response, isBatch);
       },
