@@ -33,7 +33,10 @@ describe('docs/mcp.md', () => {
     const home = path.join(folder, 'gateway');
     mkdirSync(home);
     for (const [name, text] of readFiles(page))
-      writeFileSync(path.join(home, name), name.endsWith('.yaml') ? `server: { port: ${port} }\n${place(text)}` : place(text));
+      writeFileSync(
+        path.join(home, name),
+        name.endsWith('.yaml') ? `server: { port: ${port} }\n${place(text)}` : place(text),
+      );
     // Installed as the page says, without a registry.
     symlinkSync(path.join(CLONE, 'node_modules'), path.join(home, 'node_modules'));
     shell = openShell(home, { PATH: `${bin}:${process.env['PATH'] ?? ''}`, HOME: home, NO_COLOR: '1' });
