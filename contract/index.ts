@@ -7,6 +7,7 @@ export type * from './call.ts';
 export type * from './chat.ts';
 export { normalChat } from './chat-form.ts';
 export { CHAT_REQUEST, MAX_MESSAGES, MAX_PARTS } from './chat-schemas.ts';
+export type * from './chat-tools.ts';
 export type { ChunkHead } from './chunks.ts';
 export { chunkHead, deltaChunk, laterUsage, usageChunk } from './chunks.ts';
 export type * from './dialect.ts';

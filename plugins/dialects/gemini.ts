@@ -17,6 +17,7 @@ import {
 import { geminiError } from '../formats/google/errors.ts';
 import { GEMINI_NATIVE } from '../formats/google/native.ts';
 import { readGemini, STREAM_METHOD } from '../formats/google/read-request.ts';
+import { takeGeminiServers } from '../formats/google/servers.ts';
 import {
   COUNT_REQUEST,
   COUNT_RESPONSE,
@@ -100,6 +101,7 @@ const gemini: DialectDefinition<GeminiBody> = {
   // @google/generative-ai and LangChain take an error within a stream for a piece without text.
   breaksOff: true,
   keepAlive: SSE_KEEP_ALIVE,
+  servers: takeGeminiServers,
   read: readGemini,
   write: writeGemini,
   stream: streamGemini,
