@@ -207,6 +207,8 @@ export interface ChatDelta {
   readonly reasoning_details?: readonly ReasoningDetail[];
   readonly annotations?: readonly Readonly<Record<string, unknown>>[];
   readonly tool_calls?: readonly ToolCallDelta[];
+  /** Complete calls of servers' tools. */
+  readonly mcp_calls?: readonly ServerToolCall[];
   readonly [field: string]: unknown;
 }
 
@@ -272,6 +274,18 @@ export interface ReasoningDetail {
   readonly [field: string]: unknown;
 }
 
+/** Call of a server's tool that the gateway made for a chat, and its result as the model got it. */
+export interface ServerToolCall {
+  readonly id: string;
+  readonly server: string;
+  /** Name at its server. */
+  readonly name: string;
+  /** Arguments as JSON. */
+  readonly arguments: string;
+  readonly output: string;
+  readonly is_error?: boolean;
+}
+
 /** Cache instruction of a vendor for the prefix that ends here. */
 export interface CacheControl {
   readonly type: string;
@@ -291,6 +305,8 @@ export interface MessageExtensions {
   readonly annotations?: readonly Readonly<Record<string, unknown>>[];
   /** Tool messages only: true if the tool failed. */
   readonly is_error?: boolean;
+  /** Assistant messages only: calls of servers' tools before this message. */
+  readonly mcp_calls?: readonly ServerToolCall[];
   readonly cache_control?: CacheControl | null;
   /** Unknown fields by dialect. */
   readonly dialect_fields?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

@@ -336,6 +336,7 @@ const DIALECT = define<DialectDefinition>(
     models: define<DialectModels>({ path: 'text', header: 'text', list: 'function', one: 'function' }, true),
     demandsLimit: 'boolean',
     expand: 'function',
+    servers: 'function',
     read: 'function',
     write: 'function',
     stream: 'function',

@@ -1,5 +1,6 @@
 import type { Principal, Target } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse, Usage } from './chat.ts';
+import type { KnownServers, WithoutServers } from './chat-tools.ts';
 import type { GatewayError } from './errors.ts';
 import type { SseEvent } from './events.ts';
 import type { Schema } from './json.ts';
@@ -229,6 +230,11 @@ export interface DialectDefinition<Body = unknown> {
   readonly demandsLimit?: boolean;
   /** Resolves references of a body to the plugin's own documents, before it is read. */
   expand?(input: DialectInput<Body>, caller: Principal): Promise<DialectInput<Body>>;
+  /**
+   * Takes servers of the gateway out of a body, and writes calls of their tools in its history as calls of functions. Returns
+   * undefined for a body without any. Core runs the tools. Default: the format names no servers.
+   */
+  servers?(body: Body, known: KnownServers): WithoutServers<Body> | undefined;
   /** Converts the request. Throws `GatewayError('invalid_request', …, { param })` for requests that have no canonical form. */
   read(input: DialectInput<Body>): DialectRequest;
   /** Returns the body of a whole response. */

@@ -29,6 +29,13 @@ export const PLAN_SCHEMA = {
       description:
         'Vendor tools that run with the operator’s account: `search`, `fetch`, `code`, `files`, `images`, `models`, `mcp`, `computer`, or names such as `web_search`. Default: only those of the key.',
     },
+    chatTools: {
+      type: 'array',
+      maxItems: 100,
+      items: { type: 'string', pattern: '^mcp:[a-z0-9][a-z0-9-]{0,30}(/.+)?$', maxLength: 256 },
+      description:
+        'Tools of MCP servers in each chat: `mcp:server` or `mcp:server/tool`. Callers get those that `serverTools` allows.',
+    },
     providers: {
       type: 'object',
       description: 'Additional limits by provider.',

@@ -441,6 +441,8 @@ export interface Plan {
   readonly concurrency?: number;
   /** Server tools that callers of this plan may use; the vendor runs them with the operator's account. Default: none. */
   readonly serverTools?: readonly string[];
+  /** MCP servers and tools of each chat, such as `mcp:github`. Only those that {@link serverTools} or the key allow. Default: none. */
+  readonly chatTools?: readonly string[];
   readonly providers?: Readonly<
     Record<string, { readonly rpm?: number; readonly tpm?: number; readonly concurrency?: number }>
   >;

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import type Koa from 'koa';
-import type { Call, CredentialKind, Outcome, Principal, TraceContext } from './call.ts';
+import type { Call, CallContext, CredentialKind, Outcome, Principal, TraceContext } from './call.ts';
 import type { GatewayError } from './errors.ts';
 import type { FromSchema, Schema } from './json.ts';
 
@@ -76,6 +76,11 @@ export interface OwnRequest {
   /** Consumed as a stream. */
   readonly body: Readable;
   readonly signal: AbortSignal;
+}
+
+/** Returns the context of a call that a route makes for its caller, such as for `api.models.call`. */
+export function callContext({ principal, requestId, session, trace, signal, onOutcome }: RouteState): CallContext {
+  return { principal, requestId, session, trace, signal, onOutcome };
 }
 
 export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {

@@ -1,5 +1,6 @@
 import type { ModelRoute } from '../../config/model-routes.ts';
 import type { ModelCatalog, Operation } from '../../contract/call.ts';
+import type { ServerTools } from '../../contract/chat-tools.ts';
 import type { PlanFinder } from '../../contract/plans.ts';
 import type { Log } from '../../contract/plugin.ts';
 import type { Offer } from '../../contract/provider.ts';
@@ -37,6 +38,8 @@ export interface CallDeps {
   /** Fields that targets rejected, and that the gateway had added. */
   readonly rejected: RejectedFields;
   readonly planOf: PlanFinder;
+  /** Tools of servers that chats may name. Undefined if no plugin has any. */
+  readonly serverTools: ServerTools | undefined;
   /** True if reports count calls by end user. */
   readonly tagsEndUsers: boolean;
   /** Running calls and the work after them, such as `finish` hooks. The end of the generation waits for them. */

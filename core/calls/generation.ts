@@ -5,6 +5,7 @@ import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation } from '../../contract/call.ts';
 import type { ChatChunk } from '../../contract/chat.ts';
 import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
+import type { ServerTools } from '../../contract/chat-tools.ts';
 import { isGatewayError } from '../../contract/errors.ts';
 import { bodyFactsOf } from '../../contract/facts.ts';
 import type { GatewayView } from '../../contract/gateway.ts';
@@ -32,7 +33,7 @@ import {
   shareHealth,
 } from '../../routing/health-book.ts';
 import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
-import { CORE, enableForThirdParties, Pending } from '../plugins/attribution.ts';
+import { CORE, enableForThirdParties, Pending, runAttributed } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { compileHooks } from '../plugins/compile-hooks.ts';
 import {
@@ -388,6 +389,7 @@ function createCallDeps(
     seals: createSeals(() => store.sets),
     rejected: new RejectedFields(),
     planOf,
+    serverTools: serverToolsOf(registry),
     tagsEndUsers: loaded.settings.endUsers.report,
     allParts: () => parts.values(),
     partsOf(operation) {
@@ -398,6 +400,22 @@ function createCallDeps(
         );
       return found;
     },
+  };
+}
+
+/** Tools of servers that a plugin provides; its errors name it. */
+function serverToolsOf({ services }: Registry): ServerTools | undefined {
+  const provided = services.get('server-tools');
+  if (!provided) return undefined;
+  const { owner } = provided;
+  // A service registered under a name has that name's type.
+  const tools = provided.value as ServerTools;
+  return {
+    bounds: tools.bounds,
+    has: (server) => tools.has(server),
+    toolName: (server, tool) => tools.toolName(server, tool),
+    list: (servers, caller) => runAttributed(owner, () => tools.list(servers, caller)),
+    call: (tool, args, context) => runAttributed(owner, () => tools.call(tool, args, context)),
   };
 }
 

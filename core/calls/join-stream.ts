@@ -60,7 +60,7 @@ export class JoinedResponse {
   #head: JsonObject;
   #usage: Usage | undefined;
 
-  constructor({ id, created, model }: CodecCall) {
+  constructor({ id, created, model }: Pick<CodecCall, 'id' | 'created' | 'model'>) {
     this.#head = { id, created, model };
   }
 

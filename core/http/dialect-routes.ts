@@ -1,5 +1,7 @@
 import { CHAT, COUNT, type Target } from '../../contract/call.ts';
+import type { ChatResponse } from '../../contract/chat.ts';
 import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
+import type { ServerTool, ServerTools } from '../../contract/chat-tools.ts';
 import type { DialectDefinition, DialectInput, DialectRoute, DialectStream } from '../../contract/dialect.ts';
 import { GatewayError, isGatewayError, toGatewayError } from '../../contract/errors.ts';
 import { openEventStream } from '../../contract/event-stream.ts';
@@ -16,6 +18,7 @@ import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts
 import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { nameOf } from '../calls/hedge.ts';
 import { InboundChat } from '../calls/inbound-chat.ts';
+import { type FoundTools, findTools, fitTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
 import { ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
 import type { Attributed, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
@@ -42,13 +45,43 @@ export function createDialectRoutes(
   const routes = dialects.flatMap((dialect) => {
     const { owner, value: format } = dialect;
     return format.routes.map((row) => {
-      const respond = (ctx: RouteContext, input: DialectInput): Promise<void> => {
+      const respondTo = (ctx: RouteContext, input: DialectInput): Promise<void> => {
         const client = new InboundChat(deps, dialect, input, ctx.state, ctx.req);
         const { request } = client;
         if (row.action === 'count')
           return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
         const call = new Call(deps, CHAT, request, ctx.state, client);
         return call.stream ? respondStream(deps, ctx, client, call) : respondWhole(deps, ctx, client, call);
+      };
+      const { serverTools } = deps;
+      const respond = serverTools
+        ? (ctx: RouteContext, input: DialectInput): Promise<void> => {
+            const found = findTools(deps, serverTools, dialect, input, ctx.state.principal);
+            if (!found) return respondTo(ctx, input);
+            return found.then(async (tools) => {
+              if (!tools || tools.tools.length === 0) return respondTo(ctx, tools?.input ?? input);
+              await deps.seals.ready();
+              return respondByTools(ctx, serverTools, tools);
+            });
+          }
+        : respondTo;
+      const respondByTools = (ctx: RouteContext, runner: ServerTools, found: FoundTools): Promise<void> => {
+        const client = new InboundChat(deps, dialect, found.input, ctx.state, ctx.req);
+        const { request } = client;
+        let tools: readonly ServerTool[];
+        try {
+          tools = fitTools(request, found);
+        } catch (thrown) {
+          throw client.locate(thrown);
+        }
+        if (tools.length === 0) return respondTo(ctx, found.input);
+        if (row.action === 'count') {
+          const counted = withServerTools(request, tools, found.requiresTool);
+          return respondCount(countTokens, ctx, client, new Call(deps, COUNT, counted, ctx.state, client));
+        }
+        const loop = new ToolLoop(deps, runner, ctx.state, client, tools, found.requiresTool);
+        const call = loop.next();
+        return call.stream ? respondStream(deps, ctx, client, call, loop) : respondWhole(deps, ctx, client, call, loop);
       };
       const route = routeOf(format, row, (ctx) => {
         const input = inputOf(ctx, row);
@@ -155,10 +188,19 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
 }
 
 /** Responds with the whole completion. */
-async function respondWhole(deps: CallDeps, ctx: RouteContext, client: InboundChat, call: Call): Promise<void> {
+async function respondWhole(
+  deps: CallDeps,
+  ctx: RouteContext,
+  client: InboundChat,
+  first: Call,
+  loop?: ToolLoop,
+): Promise<void> {
   const { owner, value: dialect } = client.format;
+  let call = first;
   try {
-    const response = await completeChat(deps, call);
+    let response: ChatResponse;
+    if (loop) ({ call, response } = await loop.complete(first));
+    else response = await completeChat(deps, call);
     const { record } = call;
     client.respondFrom(record.target);
     const body = nativeBody(dialect, record.native, client) ?? dialect.write(response, client);
@@ -168,6 +210,7 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, client: InboundCh
     ctx.status = 200;
     const { res } = ctx;
     const headers = responseHeaders(call);
+    if (loop) headers['x-tollgate-cost-usd'] = loop.cost;
     for (const name in headers) res.setHeader(name, headers[name] ?? '');
     res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = writeJson(body);
@@ -191,7 +234,13 @@ function nativeBody({ native, passes }: DialectDefinition, body: unknown, client
  * Streams to the caller. While the provider is silent, the stream starts with a keep-alive, so that proxies keep the connection. A
  * target that then fails can still be replaced, because no part of a response was sent.
  */
-async function respondStream(deps: CallDeps, ctx: RouteContext, client: InboundChat, call: Call): Promise<void> {
+async function respondStream(
+  deps: CallDeps,
+  ctx: RouteContext,
+  client: InboundChat,
+  call: Call,
+  loop?: ToolLoop,
+): Promise<void> {
   const { owner, value: dialect } = client.format;
   const { signal, requestId } = ctx.state;
   let written: FrameWriter = ofChunks(dialect.stream(client));
@@ -202,7 +251,7 @@ async function respondStream(deps: CallDeps, ctx: RouteContext, client: InboundC
   });
   let stream: ChatStream | undefined;
   try {
-    stream = await streamChat(deps, call);
+    stream = loop ? await loop.stream(call) : await streamChat(deps, call);
     client.respondFrom(call.record.target);
     if (dialect.native && call.record.lane === 'native') written = ofEvents(dialect.native.stream(client));
     if (!writer.started) ctx.set(responseHeaders(call));

@@ -225,13 +225,22 @@ export function requestError(error: ErrorObject, value: unknown, where: string |
   return new GatewayError('invalid_request', `${subject} ${reason(error)}.${advice}`, param ? { param } : {});
 }
 
+const GENERATE_CONTENT = '/v1beta/models/{model}:generateContent';
+
 /** Bodies of other formats: the missing field, the field that they have instead, the path of their format. */
 const OTHER_FORMATS: readonly (readonly [missing: string, has: string, path: string])[] = Object.freeze([
   ['messages', 'input', '/v1/responses'],
-  ['messages', 'contents', '/v1beta/models/{model}:generateContent'],
+  ['messages', 'contents', GENERATE_CONTENT],
   ['messages', 'prompt', '/v1/completions'],
   ['input', 'messages', '/v1/chat/completions'],
+  ['input', 'contents', GENERATE_CONTENT],
   ['prompt', 'messages', '/v1/chat/completions'],
+  ['prompt', 'contents', GENERATE_CONTENT],
+  ['contents', 'messages', '/v1/chat/completions'],
+  ['contents', 'input', '/v1/responses'],
+  ['contents', 'prompt', '/v1/completions'],
+  // Gemini's bodies have none: the path has it.
+  ['model', 'contents', GENERATE_CONTENT],
 ]);
 
 /** Returns where to send a body that has the fields of another format; otherwise nothing. */

@@ -4,7 +4,13 @@ import { framesOf, sendEvents } from '../../contract/event-stream.ts';
 import { isObject, type JsonObject, readObject, type Schema } from '../../contract/json.ts';
 import type { OperationDefinition, OperationFile, OperationRoute } from '../../contract/operation.ts';
 import type { ModelsApi } from '../../contract/plugin.ts';
-import type { FormLimits, Route, RouteContext, UploadedFile } from '../../contract/route.ts';
+import {
+  callContext,
+  type FormLimits,
+  type Route,
+  type RouteContext,
+  type UploadedFile,
+} from '../../contract/route.ts';
 
 type CallOperation = ModelsApi['call'];
 
@@ -83,11 +89,10 @@ async function respond<O extends Operation>(
 
 /** Returns the context of a call with its caller, and its provider if the path names one. */
 function contextOf({ state, params }: RouteContext, request: object): Parameters<CallOperation>[2] {
-  const { requestId, principal, session, trace, signal, onOutcome } = state;
   const provider = params['provider'];
   const model = 'model' in request && typeof request.model === 'string' ? request.model : '';
   const targets = provider === undefined ? {} : { targets: [{ provider, model }] };
-  return { requestId, principal, session, trace, signal, onOutcome, ...targets };
+  return { ...callContext(state), ...targets };
 }
 
 /** Returns the limits of a form. Its files are read whole, so they count as memory of the caller. */

@@ -1,4 +1,5 @@
 import {
+  callContext,
   type DialectDefinition,
   type DialectModels,
   type DialectRoute,
@@ -16,6 +17,7 @@ import {
 import { geminiError } from '../formats/google/errors.ts';
 import { GEMINI_NATIVE } from '../formats/google/native.ts';
 import { readGemini, STREAM_METHOD } from '../formats/google/read-request.ts';
+import { takeGeminiServers } from '../formats/google/servers.ts';
 import {
   COUNT_REQUEST,
   COUNT_RESPONSE,
@@ -99,6 +101,7 @@ const gemini: DialectDefinition<GeminiBody> = {
   // @google/generative-ai and LangChain take an error within a stream for a piece without text.
   breaksOff: true,
   keepAlive: SSE_KEEP_ALIVE,
+  servers: takeGeminiServers,
   read: readGemini,
   write: writeGemini,
   stream: streamGemini,
@@ -166,9 +169,11 @@ function addEmbeddings(api: PluginApi): void {
         const sent = ctx.state.body as JsonObject;
         const isBatch = Array.isArray(sent['requests']);
         const request = readEmbed(isBatch ? readArray(sent['requests']) : [sent], ctx.params['model'] ?? '', isBatch);
-        const { requestId, principal, session, trace, signal, onOutcome } = (ctx as RouteContext).state;
-        const context = { requestId, principal, session, trace, signal, onOutcome };
-        const { response, headers } = await api.models.call('embeddings', request, context);
+        const { response, headers } = await api.models.call(
+          'embeddings',
+          request,
+          callContext((ctx as RouteContext).state),
+        );
         ctx.set(headers);
         ctx.body = writeEmbed(response, isBatch);
       },

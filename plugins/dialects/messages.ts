@@ -8,6 +8,7 @@ import {
 import { messagesError } from '../formats/anthropic/errors.ts';
 import { MESSAGES_NATIVE } from '../formats/anthropic/native.ts';
 import { readMessages } from '../formats/anthropic/read-request.ts';
+import { takeMessagesServers } from '../formats/anthropic/servers.ts';
 import { isClaudeToken } from '../formats/anthropic/tables.ts';
 import {
   COUNT_REQUEST,
@@ -71,6 +72,7 @@ const messages: DialectDefinition<MessagesRequest> = {
   native: MESSAGES_NATIVE,
   demandsLimit: true,
   keepAlive: PING,
+  servers: takeMessagesServers,
   read: readMessages,
   write: writeMessage,
   stream: writeStream,

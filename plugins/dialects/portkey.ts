@@ -1,5 +1,6 @@
 import {
   type ChatRequest,
+  callContext,
   type DialectDefinition,
   definePlugin,
   GatewayError,
@@ -214,17 +215,11 @@ function addEmbeddings(api: PluginApi, aliases: Aliases): void {
       const { state, headers } = ctx as RouteContext;
       const sent = state.body as EmbeddingRequest;
       const { provider, model } = readWanted(headers, sent.model, aliases);
-      const { requestId, principal, session, trace, signal, onOutcome } = state;
       const { response, headers: reported } = await api.models.call(
         'embeddings',
         { ...sent, model },
         {
-          requestId,
-          principal,
-          session,
-          trace,
-          signal,
-          onOutcome,
+          ...callContext(state),
           ...(provider !== undefined && { targets: [{ provider, model }] }),
         },
       );

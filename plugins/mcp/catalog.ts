@@ -29,7 +29,7 @@ export class ToolCatalog {
     const servers = only ? [only] : [...this.#servers.values()];
     const lists = await Promise.all(
       servers.map((server) =>
-        this.#openOf(server, principal, only !== undefined).catch((error: unknown) => {
+        this.openOf(server, principal, only !== undefined).catch((error: unknown) => {
           if (isGatewayError(error) && error.code === 'provider_unavailable') return [];
           throw error;
         }),
@@ -44,11 +44,12 @@ export class ToolCatalog {
    */
   async find(principal: Principal, name: string, only?: ToolServer): Promise<OpenTool | undefined> {
     const server = only ?? this.#servers.get(serverOf(name));
-    const open = server && (await this.#openOf(server, principal, only !== undefined));
+    const open = server && (await this.openOf(server, principal, only !== undefined));
     return open?.find((tool) => tool.name === name);
   }
 
-  async #openOf(server: ToolServer, principal: Principal, hasOwnNames: boolean): Promise<readonly OpenTool[]> {
+  /** Lists the tools of one server that a caller may call. Throws if the server is down. */
+  async openOf(server: ToolServer, principal: Principal, hasOwnNames: boolean): Promise<readonly OpenTool[]> {
     const { name } = server.options;
     const tools = await server.tools();
     const [pins, mayUseAll] = await Promise.all([this.#pins.of(name), this.#mayUse(principal, permissionOf(name))]);

@@ -1,4 +1,11 @@
-import { OptionError, type PluginConfig, parseDuration, parseSize, parseUsd } from '../../contract/index.ts';
+import {
+  OptionError,
+  type PluginConfig,
+  parseDuration,
+  parseSize,
+  parseUsd,
+  type ToolBounds,
+} from '../../contract/index.ts';
 
 const NAMES = { type: 'array', maxItems: 500, items: { type: 'string', minLength: 1, maxLength: 128 } } as const;
 
@@ -73,6 +80,33 @@ export const CONFIG_SCHEMA = {
       additionalProperties: SERVER,
       description: 'Servers by name.',
     },
+    chat: {
+      type: 'object',
+      additionalProperties: false,
+      default: {},
+      properties: {
+        maxTurns: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 100,
+          default: 10,
+          description: 'Maximum calls of the model in one chat.',
+        },
+        maxTime: {
+          type: 'string',
+          format: 'duration',
+          default: '5m',
+          description: 'No tool runs in a chat after this time.',
+        },
+        maxCost: {
+          type: ['number', 'string'],
+          format: 'money',
+          default: 5,
+          description: 'No tool runs in a chat that has cost this amount, in US dollars.',
+        },
+      },
+      description: 'Limits of a chat that uses tools of these servers.',
+    },
     hosts: {
       type: 'array',
       maxItems: 100,
@@ -110,6 +144,11 @@ export interface ProgramOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly maxMemoryBytes: number;
+}
+
+/** Reads the limits of chats with tools. */
+export function readBounds({ chat: { maxTurns, maxTime, maxCost } }: McpConfig): ToolBounds {
+  return { maxTurns, maxTimeMs: parseDuration(maxTime), maxCost: parseUsd(maxCost) };
 }
 
 /** Reads the servers. Throws an {@link OptionError} for options that exclude each other. */

@@ -5,16 +5,15 @@ import {
   isGatewayError,
   isLoopback,
   type PluginApi,
-  type Principal,
   parseJson,
   type Route,
   type RouteContext,
   readObject,
   toGatewayError,
 } from '../../contract/index.ts';
+import { callOpenTool } from './call-tool.ts';
 import type { OpenTool, ToolCatalog } from './catalog.ts';
-import { modelOf } from './names.ts';
-import { PROVIDER, type ServersByName } from './operation.ts';
+import type { ServersByName } from './operation.ts';
 import type { Sdk } from './sdk.ts';
 
 /** Tools of one page of a list. */
@@ -172,34 +171,13 @@ function createServer(
   return server;
 }
 
-async function callTool(
-  api: PluginApi,
-  ctx: RouteContext,
-  { server, tool }: OpenTool,
-  args: Readonly<Record<string, unknown>>,
-) {
+async function callTool(api: PluginApi, ctx: RouteContext, open: OpenTool, args: Readonly<Record<string, unknown>>) {
   const { principal, requestId, session, trace, signal, onOutcome } = ctx.state;
-  const model = modelOf(server.options.name, tool.name);
-  const request = { model: `${PROVIDER}/${model}`, arguments: JSON.stringify(args) };
-  const targets = [{ provider: PROVIDER, model }];
-  const context = { principal: forTools(principal), requestId, session, trace, signal, onOutcome, targets };
-  const { response, headers } = await api.models.call('mcp', request, context);
+  const context = { principal, requestId, session, trace, signal, onOutcome };
+  const { response, headers } = await callOpenTool(api, open, JSON.stringify(args), context);
   ctx.set(headers);
   const { structured_json: structured, ...result } = response;
   return { ...result, ...(structured !== undefined && { structuredContent: parseJson(structured) }) } as CallToolResult;
-}
-
-const withoutModels = new WeakMap<Principal, Principal>();
-
-/** Caller without its lists of models: lists of tools alone name what it may call here. */
-function forTools(principal: Principal): Principal {
-  if (!principal.models && !principal.providers) return principal;
-  const known = withoutModels.get(principal);
-  if (known) return known;
-  const { models: _models, providers: _providers, ...rest } = principal;
-  const changed = Object.freeze(rest);
-  withoutModels.set(principal, changed);
-  return changed;
 }
 
 /** Names of this machine. */

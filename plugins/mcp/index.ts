@@ -1,11 +1,12 @@
 import { definePlugin, problemsOf } from '../../contract/index.ts';
 import { ToolCatalog } from './catalog.ts';
-import { CONFIG_SCHEMA, readServers } from './config-schema.ts';
+import { CONFIG_SCHEMA, readBounds, readServers } from './config-schema.ts';
 import { registerEndpoint } from './endpoint.ts';
 import { registerManagement } from './manage.ts';
 import { toolOffer, toolOperation } from './operation.ts';
 import { PinBook, type ServerPins } from './pins.ts';
 import { assertInstalled, importSdk, type Sdk } from './sdk.ts';
+import { createServerTools } from './server-tools.ts';
 import { ToolServer } from './tool-server.ts';
 
 /** Name of the records with pinned tools. */
@@ -18,6 +19,7 @@ export default definePlugin({
   apiVersion: 1,
   section: 'mcp',
   permissions: ['records', 'operators'],
+  provides: ['server-tools'],
   commands: [{ name: 'tools', summary: 'List and approve tools of MCP servers' }],
   configSchema: CONFIG_SCHEMA,
   check: (config, { baseDir }) =>
@@ -53,6 +55,7 @@ export default definePlugin({
     const catalog = new ToolCatalog(servers, pins, api);
     registerEndpoint({ api, sdk, servers, catalog, hosts: config.hosts });
     registerManagement(api, servers, records);
+    api.provide('server-tools', createServerTools({ api, servers, catalog, bounds: readBounds(config) }));
     api.operators.reportParts(() =>
       [...servers.values()].map(({ state: { name, state, problem } }) => ({
         name,

@@ -136,13 +136,16 @@ const CLAUDE: Omit<ProviderWire, 'codec'> = Object.freeze({
   fields: ANTHROPIC_FIELDS,
   effects: ANTHROPIC_EFFECTS,
   native(model, stream) {
-    const { count: _count, headers, ...row } = nativeMessages(NO_BETAS);
+    const { count: _count, headers, body: fitBody, ...row } = nativeMessages(NO_BETAS);
     return {
       messages: {
         ...row,
         path: claudePath(model, stream),
         headers: ({ 'anthropic-version': _version, ...others }) => headers?.(others) ?? {},
-        body: (body) => ({ body: claudeBody(body) }),
+        body(body) {
+          const fitted = fitBody?.(body) ?? { body };
+          return { ...fitted, body: claudeBody(fitted.body) };
+        },
       },
     };
   },

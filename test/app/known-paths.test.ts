@@ -55,19 +55,25 @@ describe('G28: a known path that is not served', () => {
       expect(message).to.include(names).and.not.include('Did you mean');
     });
 
-  it('names the path of the format where a served path gets the body of another format (G4)', async () => {
-    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'echo/echo', input: 'hi' }),
+  for (const [path, body, param, right] of [
+    ['/v1/chat/completions', { model: 'echo/echo', input: 'hi' }, 'messages', '/v1/responses'],
+    ['/v1/chat/completions', { contents: [] }, 'model', ':generateContent'],
+    ['/v1/messages', { model: 'echo/echo', max_tokens: 5, contents: [] }, 'messages', ':generateContent'],
+    ['/v1/responses', { model: 'echo/echo', contents: [] }, 'input', ':generateContent'],
+    ['/v1/completions', { model: 'echo/echo', contents: [] }, 'prompt', ':generateContent'],
+    ['/v1beta/models/echo:generateContent', { messages: [] }, 'contents', '/v1/chat/completions'],
+    ['/v1beta/models/echo:streamGenerateContent', { input: 'hi' }, 'contents', '/v1/responses'],
+  ] as const)
+    it(`G4: names ${right} where ${path} gets a body with ${Object.keys(body).at(-1)}`, async () => {
+      const response = await fetch(gateway.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      expect(response.status).to.equal(400);
+      const { error } = (await response.json()) as { readonly error: { readonly message: string } };
+      expect(error.message).to.include(`"${param}" is required`).and.include(right);
     });
-    expect(response.status).to.equal(400);
-    const { error } = (await response.json()) as {
-      readonly error: { readonly message: string; readonly param: string };
-    };
-    expect(error.param).to.equal('messages');
-    expect(error.message).to.include('/v1/responses');
-  });
 
   it('is not advice for a path that is served or unknown', async () => {
     expect(await messageOf('POST', '/chat/completions')).to.include('Did you mean');

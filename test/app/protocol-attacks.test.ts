@@ -202,6 +202,21 @@ describe('attacks on operations with a protocol of their own', () => {
         expect(sent).to.equal(1);
       });
 
+      it('is refused once the money is spent midway, and holds nothing', async () => {
+        const most = await maxOf(way);
+        const key = await createKey('--budget', ((most * 1.5) / 1e6).toFixed(9));
+        sent = 0;
+        onCall = async () => {
+          onCall = async () => undefined;
+          // The first call holds the budget while the second one arrives.
+          expect(await way.call(key)).to.equal(false);
+        };
+        expect(await way.call(key)).to.equal(true);
+        expect(await way.call(key)).to.equal(false);
+        expect(sent).to.equal(1);
+        expect(await spentBy(key)).to.be.closeTo(most, 1);
+      });
+
       it('leaves no text of the caller in the log or the metrics', async () => {
         await way.call(await createKey(), CANARY);
         expect(gateway.logText()).not.to.include(CANARY);

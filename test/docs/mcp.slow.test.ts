@@ -18,11 +18,13 @@ describe('docs/mcp.md', () => {
   let shell: Shell;
   let isBroken = false;
   let port = '';
-  /** Only difference to the page: a free port of this machine. */
-  const place = (text: string): string => text.replaceAll('8787', port);
+  let modelPort = '';
+  /** Only difference to the page: free ports of this machine. */
+  const place = (text: string): string => text.replaceAll('8787', port).replaceAll('9100', modelPort);
 
   before(async () => {
     port = String(await freePort());
+    modelPort = String(await freePort());
     const bin = path.join(folder, 'bin');
     mkdirSync(bin);
     const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
@@ -31,7 +33,10 @@ describe('docs/mcp.md', () => {
     const home = path.join(folder, 'gateway');
     mkdirSync(home);
     for (const [name, text] of readFiles(page))
-      writeFileSync(path.join(home, name), `server: { port: ${port} }\n${text}`);
+      writeFileSync(
+        path.join(home, name),
+        name.endsWith('.yaml') ? `server: { port: ${port} }\n${place(text)}` : place(text),
+      );
     // Installed as the page says, without a registry.
     symlinkSync(path.join(CLONE, 'node_modules'), path.join(home, 'node_modules'));
     shell = openShell(home, { PATH: `${bin}:${process.env['PATH'] ?? ''}`, HOME: home, NO_COLOR: '1' });

@@ -49,6 +49,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     routing: createRouting(),
     closing: new AbortController().signal,
     planOf: () => undefined,
+    serverTools: undefined,
     tagsEndUsers: false,
     seals: createSeals(() => store.sets),
     rejected: new RejectedFields(),

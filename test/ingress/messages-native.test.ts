@@ -82,6 +82,44 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(await denied.text()).to.include('fast-mode-2026');
   });
 
+  it('G5: fits cache marks to what Anthropic accepts, also in a count and in results of tools, and reports it', async () => {
+    const mark = { type: 'ephemeral' };
+    const text = (own: object) => ({ type: 'text', text: 'a', ...own });
+    const marked = { cache_control: mark };
+    const body = {
+      tools: [{ name: 'look', input_schema: { type: 'object' }, ...marked }],
+      system: [text(marked), text({})],
+      messages: [
+        { role: 'user', content: [text(marked), text(marked)] },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'look', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [text(marked)], ...marked }] },
+      ],
+    };
+    const marksOf = (sent: unknown) => JSON.stringify(sent).match(/"cache_control":\{[^}]*\}/g) ?? [];
+    rig.script('anthropic', respondWith(200, MESSAGE));
+    const response = await postMessages(rig, MODEL_OF.anthropic, body as never);
+    expect([response.headers.get('x-tollgate-lane'), response.headers.get('x-tollgate-dropped')]).to.deep.equal([
+      ...['native', 'cache_control'],
+    ]);
+    const { system, tools, messages } = rig.lastBody<typeof body>('anthropic');
+    expect([tools, system, messages[0]?.content].map((each) => marksOf(each).length)).to.deep.equal([1, 0, 1]);
+    expect(marksOf(messages[2]?.content)).to.have.length(2);
+    expect(system).to.deep.equal([text({}), text({})]);
+    const lines = [text({ cache_control: { ...mark, ttl: '5m' } }), text({ cache_control: { ...mark, ttl: '1h' } })];
+    await postMessages(rig, MODEL_OF.anthropic, { messages: [{ role: 'user', content: lines }] } as never);
+    const sent = rig.lastBody<typeof body>('anthropic');
+    expect(marksOf(sent).map((each) => /\d[mh]/.exec(each)?.[0])).to.deep.equal(['5m', undefined]);
+    rig.script('anthropic', respondWith(200, { input_tokens: 7 }));
+    const count = { model: MODEL_OF.anthropic, ...body };
+    expect(await (await rig.gateway.post('/v1/messages/count_tokens', count)).json()).to.include({ input_tokens: 7 });
+    expect(marksOf(rig.lastBody('anthropic'))).to.have.length(4);
+    const four = { ...body, tools: undefined, system: undefined };
+    rig.script('anthropic', respondWith(200, MESSAGE));
+    const same = await postMessages(rig, MODEL_OF.anthropic, four as never);
+    expect(same.headers.get('x-tollgate-dropped')).to.equal(null);
+    expect(rig.lastBody<typeof body>('anthropic').messages).to.deep.equal(body.messages);
+  });
+
   it('G29: refuses Anthropic’s server tool at another vendor, by its name', async () => {
     const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
     expect((await postMessages(rig, MODEL_OF.anthropic, { tools })).status).to.equal(403);

@@ -23,6 +23,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     ...['OwnToken', 'KeyInUse', 'Opened', 'Requested', 'Texts'],
   ],
   'a client library of a vendor': ['ClientAttempt'],
+  'tools of servers': ['FoundTools', 'ToolLoop', 'TurnWriter'],
   'a stream in place of a whole response': ['JoinedResponse', 'OpenChoice'],
   'a parameter, or a row of a table': ['Respond', 'SendTo', 'ReportedUsage', 'OutputField', 'Mutable'],
 };

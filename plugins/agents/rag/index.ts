@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type AgentDefinition,
+  callContext,
   definePlugin,
   GatewayError,
   type GatewaySettings,
@@ -95,8 +96,7 @@ function searchRoute(retrieve: Retrieve): Route {
       const { q: query = '', k = String(DEFAULT_K) } = Object.fromEntries(new URLSearchParams(ctx.querystring));
       if (query.trim() === '')
         throw new GatewayError('invalid_request', 'query "q" must not be blank.', { param: 'q' });
-      const { principal, requestId, signal, onOutcome } = ctx.state as RouteState;
-      const { hits, mode } = await retrieve(query, Number(k), { principal, requestId, signal, onOutcome });
+      const { hits, mode } = await retrieve(query, Number(k), callContext(ctx.state as RouteState));
       ctx.body = {
         object: 'list',
         query,

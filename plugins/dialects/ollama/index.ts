@@ -2,6 +2,7 @@ import {
   type ChatChoice,
   type ChatChunk,
   type ChatResponse,
+  callContext,
   type DialectContext,
   type DialectDefinition,
   type DialectModels,
@@ -321,13 +322,12 @@ function addEmbeddings(api: PluginApi, aliases: Names): void {
         const { state } = ctx as RouteContext;
         const sent = state.body as JsonObject;
         const model = String(sent['model']);
-        const { requestId, principal, session, trace, signal, onOutcome } = state;
         const input = sent[field] as string | readonly string[];
         const { dimensions } = sent;
         const { response, headers } = await api.models.call(
           'embeddings',
           { model: aliases[model]?.[0] ?? model, input, ...(typeof dimensions === 'number' && { dimensions }) },
-          { requestId, principal, session, trace, signal, onOutcome },
+          callContext(state),
         );
         const left = Object.keys(sent).filter((name) => !EMBED_FIELDS.includes(name) && sent[name] !== null);
         const dropped = [headers['x-tollgate-dropped'] ?? [], ...left].flat().join(', ');

@@ -10,6 +10,7 @@ import {
 import { COMPACT, withTrigger } from '../../formats/openai-responses/compaction.ts';
 import { RESPONSES_NATIVE } from '../../formats/openai-responses/native.ts';
 import { readResponsesRequest } from '../../formats/openai-responses/read-request.ts';
+import { takeResponsesServers } from '../../formats/openai-responses/servers.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import {
   COMPACT_REQUEST,
@@ -193,6 +194,7 @@ const responses: DialectDefinition<ResponsesBody> = {
   ],
   prefixes: ['/v1/responses'],
   keepAlive: ': keep-alive\n\n',
+  servers: takeResponsesServers,
   read: (input) => readResponsesRequest(isCompact(input) ? withPrompt(input) : input),
   write: (response, context) =>
     isCompact(context.input) ? writeCompacted(response, context) : writeResponse(response, context),

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
-import { createEventReader } from '../../../contract/event-reader.ts';
+import { createEventReader, isEventStream } from '../../../contract/event-reader.ts';
 import {
   type DialectDefinition,
   type ErrorCode,
@@ -237,7 +237,7 @@ export class SocketSession {
       return;
     }
     const response = await this.#deps.upgrade.post(JSON.stringify(wanted.body), signal);
-    if (response.headers['content-type']?.startsWith('text/event-stream')) await this.#passOn(response);
+    if (isEventStream({ 'content-type': response.headers['content-type'] })) await this.#passOn(response);
     else
       this.#send(
         this.#connection.refuse(response.statusCode ?? 500, parseJson(await readText(response)), headersOf(response)),

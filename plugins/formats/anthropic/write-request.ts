@@ -11,6 +11,7 @@ import {
   readObject,
   readString,
 } from '../../../contract/index.ts';
+import { fitMarksOfBody } from '../kit/cache-marks.ts';
 import {
   applyFieldRules,
   fitCacheMarks,
@@ -37,11 +38,10 @@ const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: BetaRules = NO_RULES): HttpRequest {
   const unread: string[] = [];
   const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), unread);
-  const input = fitCacheMarks(
-    mergeExtraBody(own.input, (field) => EXTRAS.has(field), unread),
-    true,
-  );
+  const merged = mergeExtraBody(own.input, (field) => EXTRAS.has(field), unread);
+  const input = fitCacheMarks(merged, true);
   const dropped = [...unread, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
+  if (input !== merged) tellDropped(dropped, 'cache_control');
   const betas = readBetas(input['betas']);
   if (hasForeignReasoning(input)) tellDropped(dropped, 'reasoning');
   const mayBind = !rules.deny.includes(BINDING_BETA);
@@ -227,6 +227,10 @@ export function nativeMessages(rules: BetaRules): NativeRow {
       assertPlain('anthropic-version', version);
       assertPlain('anthropic-beta', betas);
       return { ...(version && { 'anthropic-version': version }), ...betaHeader(betas, rules) };
+    },
+    body: (body) => {
+      const fitted = fitMarksOfBody(body);
+      return { body: fitted, ...(fitted !== body && { dropped: ['cache_control'] }) };
     },
     count: COUNT,
     // The caller knows this format, so an unmapped stop reason ends the message, even an empty one.

@@ -11,6 +11,7 @@ import {
   readObject,
 } from '../../../contract/index.ts';
 import { parseArguments, transcriptOf } from '../kit/index.ts';
+import { serverToolBlocks } from './servers.ts';
 import { anthropicCallId, valueOfOpaque, writeFinish } from './tables.ts';
 import { writeThinking } from './thinking.ts';
 import type { Block, MessagesRequest } from './types.ts';
@@ -91,6 +92,7 @@ function blocksOf(message: AssistantMessage, context: DialectContext<MessagesReq
   reportOmitted(message, context);
   const kinds: Readonly<Record<string, readonly Block[]>> = {
     reasoning: thinkingBlocks(message, context),
+    server: serverToolBlocks(message),
     content: textBlocks(message, context),
     opaque: opaqueBlocks(message),
     tool: (message.tool_calls ?? []).map(({ id, function: called }) => ({

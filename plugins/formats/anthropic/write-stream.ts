@@ -14,6 +14,7 @@ import {
 } from '../../../contract/index.ts';
 import { transcriptOf } from '../kit/index.ts';
 import { messagesError } from './errors.ts';
+import { serverToolBlocks } from './servers.ts';
 import { writeFinish } from './tables.ts';
 import { signatureOf, writeThinking } from './thinking.ts';
 import type { MessagesRequest } from './types.ts';
@@ -116,7 +117,7 @@ class MessageStream implements DialectStream {
       this.#writeText(delta.content || transcriptOf(delta)),
       ...(delta.annotations ?? []).map((annotation) => this.#cite(annotation)),
       this.#writeRefusal(delta.refusal),
-      ...opaqueBlocks(delta).map((block) => this.#writeComplete({ ...block })),
+      ...[...serverToolBlocks(delta), ...opaqueBlocks(delta)].map((block) => this.#writeComplete({ ...block })),
       ...(delta.tool_calls ?? []).map((call) => this.#writeCall(call)),
     ].join('');
   }

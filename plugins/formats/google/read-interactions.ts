@@ -347,7 +347,8 @@ const MAX_TEXT = 4096;
 function addOther(one: Step, type: string, at: string, add: AddPart, dropped: string[]): void {
   const { signature: _signature, ...shown } = one;
   const reported = writeJson(shown);
-  if (type !== '' && reported.length <= MAX_TEXT) add('model', { text: reported }, at);
+  // Results of Google's tools are not the model's words, so guardrails check them.
+  if (type !== '' && reported.length <= MAX_TEXT) add(/_result$/.test(type) ? 'user' : 'model', { text: reported }, at);
   else dropped.push(`input.${/^\w{1,48}$/.test(type) ? type : 'unknown'}`);
 }
 

@@ -1,4 +1,12 @@
-import { type CacheControl, type ChatMessage, type ChatRequest, isObject, readArray } from '../../../contract/index.ts';
+import {
+  type CacheControl,
+  type ChatMessage,
+  type ChatRequest,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+} from '../../../contract/index.ts';
 
 /** Maximum number of marks that vendors accept in a request. */
 const MAX_MARKS = 4;
@@ -19,7 +27,13 @@ export function fitCacheMarks(input: ChatRequest, keepsMessages = false): ChatRe
       : input;
   const marked = ownersOf(request).filter((owner) => 'cache_control' in owner);
   if (marked.length === 0) return request;
-  const valid = marked.filter((owner) => isMark(owner['cache_control']));
+  const marks = fitMarks(marked.filter((owner) => isMark(owner['cache_control'])));
+  if (marked.every((owner) => marks.get(owner) === owner['cache_control'])) return request;
+  return rewriteMarks(request, marks);
+}
+
+/** Valid marks that remain, by owner. */
+function fitMarks(valid: readonly Owner[]): ReadonlyMap<Owner, CacheControl> {
   const kept = valid.length > MAX_MARKS ? [...valid.slice(0, 1), ...valid.slice(1 - MAX_MARKS)] : valid;
   const marks = new Map<Owner, CacheControl>();
   let isShort = false;
@@ -30,8 +44,53 @@ export function fitCacheMarks(input: ChatRequest, keepsMessages = false): ChatRe
     marks.set(owner, isShort && ttl === '1h' ? short : mark);
     isShort ||= ttl !== '1h';
   }
-  if (marked.every((owner) => marks.get(owner) === owner['cache_control'])) return request;
-  return rewriteMarks(request, marks);
+  return marks;
+}
+
+/** A body of the Messages API with the marks that {@link fitCacheMarks} leaves; the same body if all remain. */
+export function fitMarksOfBody<T extends object>(body: T): T {
+  const { tools, system, messages } = body as JsonObject;
+  const contents = readArray(messages).map((message) => readObject(message)['content']);
+  const owners = [...markedBlocks(tools), ...markedBlocks(system), ...contents.flatMap(markedBlocks)];
+  if (isMark((body as JsonObject)['cache_control'])) owners.push(body as Owner);
+  const marks = fitMarks(owners);
+  if (owners.every((owner) => marks.get(owner) === owner['cache_control'])) return body;
+  const fitOne = <V>(owner: V): V =>
+    isObject(owner) && isMark(owner['cache_control']) ? withMark(owner, marks) : owner;
+  const fitBlocks = (blocks: unknown): unknown =>
+    Array.isArray(blocks)
+      ? blocks.map((block: unknown) => {
+          const fitted = fitOne(block);
+          return isObject(fitted) && Array.isArray(fitted['content'])
+            ? { ...fitted, content: fitBlocks(fitted['content']) }
+            : fitted;
+        })
+      : blocks;
+  const fittedMessages = readArray(messages).map((message) =>
+    isObject(message) ? { ...message, content: fitBlocks(message['content']) } : message,
+  );
+  return {
+    ...fitOne(body),
+    ...(tools !== undefined && { tools: fitBlocks(tools) }),
+    ...(system !== undefined && { system: fitBlocks(system) }),
+    messages: fittedMessages,
+  };
+}
+
+/** Blocks with a mark, those within results of tools first, as the vendor reads them. */
+function markedBlocks(blocks: unknown): readonly Owner[] {
+  return readArray(blocks)
+    .filter(isObject)
+    .flatMap((block) => [
+      ...(Array.isArray(block['content']) ? markedBlocks(block['content']) : []),
+      ...(isMark(block['cache_control']) ? [block] : []),
+    ]);
+}
+
+function withMark<T>(owner: T, marks: ReadonlyMap<Owner, CacheControl>): T {
+  const { cache_control: _mark, ...rest } = owner as Owner;
+  const mark = marks.get(owner as Owner);
+  return { ...rest, ...(mark && { cache_control: mark }) } as T;
 }
 
 /** In the order in which a vendor reads them: tools, messages, automatic caching. */
@@ -63,12 +122,7 @@ function withMarkOnPart(message: ChatMessage): ChatMessage {
 }
 
 function rewriteMarks(request: ChatRequest, marks: ReadonlyMap<Owner, CacheControl>): ChatRequest {
-  const rewrite = <T>(owner: T): T => {
-    if (!isObject(owner) || !('cache_control' in owner)) return owner;
-    const { cache_control: _mark, ...rest } = owner;
-    const mark = marks.get(owner);
-    return { ...rest, ...(mark && { cache_control: mark }) } as T;
-  };
+  const rewrite = <T>(owner: T): T => (isObject(owner) && 'cache_control' in owner ? withMark(owner, marks) : owner);
   const { tools } = request;
   return {
     ...rewrite(request),

@@ -7,6 +7,7 @@ import {
   readArray,
   readObject,
   readString,
+  type ServerToolCall,
   type ToolCallDelta,
 } from '../../../contract/index.ts';
 import { transcriptOf } from '../kit/index.ts';
@@ -225,6 +226,7 @@ class Blocks implements Output {
     }
     if (annotations?.length) this.#message().annotations(annotations as readonly JsonObject[]);
     for (const call of rest.tool_calls ?? []) this.#tool(call);
+    for (const call of rest.mcp_calls ?? []) this.#add(createServerCallBlock(this.#setting, call));
     if (readObject(rest['audio'])['data'] !== undefined) this.#setting.omit?.('audio');
     for (const image of readArray(rest['images']))
       if (isObject(image)) this.#add(createImageBlock(this.#setting, image));
@@ -316,6 +318,42 @@ function createImageBlock({ emit, itemId }: BlockSetting, image: JsonObject): Bl
       return item;
     },
     item: (status, index) => ({ id: itemId('ig', index), type: 'image_generation_call', status, result }),
+  };
+  return block;
+}
+
+/** Creates an `mcp_call` item: a complete call of a server's tool. */
+function createServerCallBlock({ emit, itemId }: BlockSetting, call: ServerToolCall): Block {
+  const { server, name, arguments: args, output, is_error: isError = false } = call;
+  let at = 0;
+  const block: Block = {
+    kind: 'mcp',
+    start(index) {
+      at = index;
+      const begun = { ...block.item('in_progress', at), arguments: '', output: null, error: null };
+      const place = { item_id: itemId('mcp', at), output_index: at };
+      emit('response.output_item.added', { output_index: at, item: begun });
+      emit('response.mcp_call.in_progress', place);
+      emit('response.mcp_call_arguments.done', { ...place, arguments: args });
+    },
+    isWhole: () => true,
+    finish() {
+      const item = block.item('completed', at);
+      emit(`response.mcp_call.${isError ? 'failed' : 'completed'}`, { item_id: itemId('mcp', at), output_index: at });
+      emit('response.output_item.done', { output_index: at, item });
+      return item;
+    },
+    item: (status, index) => ({
+      id: itemId('mcp', index),
+      type: 'mcp_call',
+      approval_request_id: null,
+      server_label: server,
+      name,
+      arguments: args,
+      output: isError ? null : output,
+      error: isError ? output : null,
+      status: status === 'completed' && isError ? 'failed' : status,
+    }),
   };
   return block;
 }

@@ -147,6 +147,7 @@ function writeMessage(message: AssistantMessage, logprobs: unknown, output: Outp
       if (call?.type === 'function') output.delta({ tool_calls: [{ index, ...call }] }, undefined);
     },
   };
+  if (message.mcp_calls) output.delta({ mcp_calls: message.mcp_calls }, undefined);
   for (const place of order ?? usualOrder(thoughts.length, parts.length, calls.length)) {
     const [kind = '', index] = place.split(':');
     steps[kind]?.(Number(index));

@@ -17,7 +17,7 @@ export interface BlockSetting {
 
 /** Output item in progress. Input is buffered until it is started. */
 export interface Block {
-  readonly kind: 'reasoning' | 'message' | 'tool' | 'image';
+  readonly kind: 'reasoning' | 'message' | 'tool' | 'image' | 'mcp';
   /** Opens the item at its index, with the buffered content. */
   start(index: number): void;
   /** Returns true if the block accepts nothing more once another block has started. */

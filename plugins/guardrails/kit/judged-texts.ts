@@ -2,6 +2,7 @@ import {
   type Call,
   type ChatChunk,
   type ChatDelta,
+  type ChatMessage,
   type ChatRequest,
   GatewayError,
   type PluginApi,
@@ -62,10 +63,17 @@ export function textsOfRequest(request: object, paths?: readonly string[]): read
   const texts: JudgedText[] = [];
   eachText((text, { path }) => {
     const message = messages[Number(/^messages\[(\d+)\]/.exec(path)?.[1] ?? -1)];
-    texts.push({ path, ...(message && { role: message.role }), text });
+    texts.push({ path, ...(message && { role: roleAt(message, path) }), text });
     return text;
   }).request(request, paths);
   return texts;
+}
+
+/** Role of a text's author. A model does not write the results of its vendor's tools, which are blocks of its message. */
+function roleAt({ role, content }: ChatMessage, path: string): string {
+  const [, at = ''] = /^messages\[\d+\]\.content\[(\d+)\]/.exec(path) ?? [];
+  const part = role === 'assistant' && Array.isArray(content) ? content[Number(at || -1)] : undefined;
+  return part?.type === 'opaque' ? 'tool' : role;
 }
 
 /** Texts that a request contains in base64 or in a data URL, decoded. */

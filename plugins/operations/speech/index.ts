@@ -6,6 +6,7 @@ import {
   type Call,
   type Command,
   type CommandInput,
+  callContext,
   definePlugin,
   GatewayError,
   nearest,
@@ -30,7 +31,7 @@ import { collectSound } from './collect-sound.ts';
 import { defineSpeech } from './operation.ts';
 import { operatorsRoutes, type SpeechRoutesNeed, ttsRoute, voicesRoute, wantsJson } from './routes.ts';
 import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';
-import { callContext, sendSound, setHeaders } from './send-sound.ts';
+import { sendSound, setHeaders } from './send-sound.ts';
 import { createSpeak, findVendor, type Speak, type SpokenResponse } from './speak.ts';
 
 /** Text length that clients of this route can rely on: for vendors with a lower limit, the text is split. */
@@ -73,7 +74,7 @@ function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
       const whole = json || ctx.req.httpVersion === '1.0';
       const request = { ...readBody(body, target), stream: !whole };
       const speak = async (): Promise<SpokenResponse> => {
-        const spoken = await need.speak(target.vendor, request, callContext(ctx), target.alias);
+        const spoken = await need.speak(target.vendor, request, callContext(ctx.state), target.alias);
         if (!ctx.headerSent) setHeaders(ctx, target.vendor, spoken);
         return spoken;
       };

@@ -1,9 +1,9 @@
-import type { PluginApi, Route, RouteContext, Schema } from '../../../contract/index.ts';
+import { callContext, type PluginApi, type Route, type RouteContext, type Schema } from '../../../contract/index.ts';
 import { FOR_OPERATORS, listOf, sendList } from '../../policies/kit/index.ts';
 import type { SpeechProvider, SpeechRequest, SpeechResponse, Voice } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
 import { SPEECH_BODY, SPEECH_JSON, VOICES_JSON } from './schemas.ts';
-import { callContext, sendSound, setHeaders } from './send-sound.ts';
+import { sendSound, setHeaders } from './send-sound.ts';
 import type { Speak } from './speak.ts';
 
 /** Dependencies of the routes. */
@@ -37,7 +37,7 @@ export function ttsRoute({ speak }: SpeechRoutesNeed): Route<Schema> {
       const json = wantsJson(ctx.get('accept'));
       // HTTP/1.0 cannot distinguish a truncated stream from a complete one.
       const whole = json || request.stream === false || ctx.req.httpVersion === '1.0';
-      const spoken = await speak(vendor, { ...request, stream: !whole }, callContext(ctx));
+      const spoken = await speak(vendor, { ...request, stream: !whole }, callContext(ctx.state));
       setHeaders(ctx, vendor, spoken);
       if (json) ctx.body = await toJsonResponse(spoken);
       else await sendSound(ctx, spoken, whole);
@@ -123,7 +123,7 @@ export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): r
         const ctx = context as RouteContext;
         const vendor = ctx.params['vendor'] ?? '';
         const request = ctx.state.body as SpeechRequest;
-        const call = { ...callContext(ctx), session: 'console' };
+        const call = { ...callContext(ctx.state), session: 'console' };
         const spoken = await speak(vendor, { ...request, stream: false }, call);
         setHeaders(ctx, vendor, spoken);
         ctx.set('cache-control', 'no-store');

@@ -1,15 +1,9 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { CallContext, RouteContext } from '../../../contract/index.ts';
+import type { RouteContext } from '../../../contract/index.ts';
 import type { SpeechResponse } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
 import type { SpokenResponse } from './speak.ts';
-
-/** Context of a route's call, with its caller. */
-export function callContext({ state }: RouteContext): CallContext {
-  const { principal, requestId, session, trace, signal, onOutcome } = state;
-  return { principal, requestId, session, trace, signal, onOutcome };
-}
 
 /** Header values must be plain ASCII; any other model or voice is only in the JSON response. */
 export function setHeaders(ctx: RouteContext, vendor: string, spoken: SpokenResponse): void {

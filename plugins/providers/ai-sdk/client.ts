@@ -6,10 +6,12 @@ import {
   parseJson,
   type TransportResponse,
 } from '../../../contract/index.ts';
+import type { CallContext } from './job.ts';
+import { createLossFinder, type Draft } from './losses.ts';
 import { callModel } from './models.ts';
 import { type AiPackage, openPackage } from './package.ts';
 import { errorResponse, jsonResponse } from './responses.ts';
-import { type ClientOptions, logEarlyPrints, type Run, type Work, watchPackages, working } from './work.ts';
+import { type ClientOptions, logEarlyPrints, MAX_PRINTS, type Run, type Work, watchPackages, working } from './work.ts';
 
 /** Requests of one call: polling for an image takes the most. */
 const MAX_REQUESTS = 500;
@@ -24,6 +26,7 @@ export interface AiClient {
 export function createClient(instance: ClientOptions): AiClient {
   let opening: Promise<AiPackage> | undefined;
   let isSilent = false;
+  const findLosses = createLossFinder();
   const open = (): Promise<AiPackage> => {
     watchPackages();
     logEarlyPrints(instance);
@@ -38,19 +41,55 @@ export function createClient(instance: ClientOptions): AiClient {
       const own = await open();
       const run: Run = { send, host: undefined, requests: 0, broken: undefined };
       const work: Work = { instance, prints: 0, run };
-      const { package: name, providerOptions } = instance;
+      const { package: name, providerOptions, ownTransport } = instance;
+      const draft: Draft = (make) => draftRequest(instance, signal, make);
+      const context: CallContext = {
+        ...{ signal, providerOptions },
+        ...(!ownTransport && { findLosses: (examined) => findLosses(examined, draft) }),
+      };
       try {
-        const response = await working.run(work, () => callModel(own, request, { signal, providerOptions }));
-        if (run.requests > 0 || instance.ownTransport) return within(work, response);
-        isSilent = true;
-        return refuse(ownTransportProblem(name));
+        const response = await working.run(work, () => callModel(own, request, context));
+        if (run.requests === 0 && !ownTransport) throw new OwnTransport();
+        return within(work, response);
       } catch (error) {
+        if (error instanceof OwnTransport) {
+          isSilent = true;
+          return refuse(ownTransportProblem(name));
+        }
         if (run.broken !== undefined) throw run.broken;
         if (signal.aborted) throw error;
         return errorResponse(error, name);
       }
     },
   };
+}
+
+/** A package that answers without a request of the gateway's `fetch`. */
+class OwnTransport extends Error {}
+
+/** Runs a package until its first request, which is returned as text and not sent. */
+async function draftRequest(
+  instance: ClientOptions,
+  signal: AbortSignal,
+  make: Parameters<Draft>[0],
+): Promise<string | undefined> {
+  signal.throwIfAborted();
+  let abort: (() => void) | undefined;
+  try {
+    return await new Promise((resolve, reject) => {
+      abort = () => reject(signal.reason);
+      signal.addEventListener('abort', abort);
+      // The call itself prints the same lines.
+      working
+        .run({ instance, prints: MAX_PRINTS, draft: resolve }, async () => make())
+        .then(
+          () => reject(new OwnTransport()),
+          () => resolve(undefined),
+        );
+    });
+  } finally {
+    if (abort) signal.removeEventListener('abort', abort);
+  }
 }
 
 /** Reads a body within its call, so that requests of a running stream belong to it. */
@@ -80,12 +119,16 @@ function refuse(error: JsonObject): TransportResponse {
 
 /** The `fetch` of packages: sends a request of the running call through the gateway. */
 async function sendByGateway(input: unknown, init?: RequestInit): Promise<Response> {
-  const { run, instance } = working.getStore() ?? {};
-  if (!run || !instance) throw new Error('A package of the AI SDK sent a request outside of a call.');
+  const { run, instance, draft } = working.getStore() ?? {};
+  if (!instance || !(run || draft)) throw new Error('A package of the AI SDK sent a request outside of a call.');
   const request = new Request(
     input as string | URL | Request,
     { ...init, ...(init?.body instanceof ReadableStream && { duplex: 'half' }) } as RequestInit,
   );
+  if (draft || !run) {
+    draft?.(await draftText(request));
+    throw new Error('This request is a draft.');
+  }
   const url = new URL(request.url);
   assertAllowed(run, instance, url);
   const bytes = new Uint8Array(await request.arrayBuffer());
@@ -107,6 +150,15 @@ async function sendByGateway(input: unknown, init?: RequestInit): Promise<Respon
     if (signal?.aborted !== true) run.broken ??= error;
     throw error;
   }
+}
+
+/** A request as text, but for what differs in each request. */
+async function draftText(request: Request): Promise<string> {
+  const changing = /^(?:authorization|date|x-amz-)|id$|trace/;
+  const headers = [...request.headers].flatMap(([name, value]) => (changing.test(name) ? [] : [`${name}: ${value}`]));
+  const [, boundary] = /boundary=([^;]+)/.exec(request.headers.get('content-type') ?? '') ?? [];
+  const text = [request.url, ...headers, await request.text()].join('\n');
+  return boundary === undefined ? text : text.replaceAll(boundary, '');
 }
 
 /** The body as an object, for `send` hooks. Signed bytes stay as they are. */

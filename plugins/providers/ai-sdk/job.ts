@@ -1,4 +1,5 @@
 import { type JsonObject, readCount, readObject, type TransportResponse } from '../../../contract/index.ts';
+import type { Examined, Losses } from './losses.ts';
 import type { AiModel, AiPackage } from './package.ts';
 import { namesOf } from './read-result.ts';
 import { jsonResponse } from './responses.ts';
@@ -8,6 +9,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** The operator's options for the package, by the name that the package gives them. */
   readonly providerOptions: JsonObject;
+  /** Finds what the package drops without a warning. Missing if it uses connections of its own. */
+  readonly findLosses?: ((examined: Examined) => Promise<Losses>) | undefined;
 }
 
 /** Work of a package for a request of this plugin's codecs. */

@@ -10,6 +10,7 @@ import {
 import { embed } from './embeddings.ts';
 import { makeImages } from './images.ts';
 import { type CallContext, type Job, runModel } from './job.ts';
+import { examineChat } from './losses.ts';
 import type { AiPackage } from './package.ts';
 import { createStreamWriter, namesOf, readResult } from './read-result.ts';
 import { describeError, eventResponse, jsonResponse } from './responses.ts';
@@ -38,20 +39,31 @@ export async function callModel(
 }
 
 async function chat(own: AiPackage, body: JsonObject, context: CallContext): Promise<TransportResponse> {
-  const model = own.model('chat', readString(body['model']) ?? '');
+  const id = readString(body['model']) ?? '';
+  const model = own.model('chat', id);
   const urls = readObject(await (model['supportedUrls'] as PromiseLike<unknown> | undefined)) as SupportedUrls;
-  const { options, dropped } = writeOptions(body, model.specificationVersion, urls);
-  const { signal: abortSignal, providerOptions } = context;
+  const { options, dropped: left } = writeOptions(body, model.specificationVersion, urls);
+  const { signal: abortSignal, providerOptions, findLosses } = context;
   const given = { ...options, abortSignal, ...(Object.keys(providerOptions).length > 0 && { providerOptions }) };
+  const { fields: lost = [], files: [file] = [] } =
+    (await findLosses?.(
+      examineChat({ of: `chat ${id}`, options: given, run: (all) => runModel(model, 'doGenerate', all) }),
+    )) ?? {};
+  if (file !== undefined)
+    throw new NotTaken(
+      `The package "${own.name}" does not send files of type ${file.slice(0, 60)}. Use another model.`,
+    );
+  assertTaken(own.name, lost);
+  const dropped = [...left, ...lost];
   if (body['stream'] !== true) {
-    const result = readResult(readObject(await runModel(model, 'doGenerate', given)));
-    const all = [...dropped, ...(readArray(result['dropped']) as readonly string[])];
+    const { dropped: ignored, ...result } = readResult(readObject(await runModel(model, 'doGenerate', given)));
+    const all = [...new Set([...dropped, ...(readArray(ignored) as readonly string[])])];
     assertTaken(own.name, all);
-    return jsonResponse(200, { ...result, ...(all.length > 0 && { dropped: all }) });
+    return { ...jsonResponse(200, result), dropped: all };
   }
   const { stream } = readObject(await runModel(model, 'doStream', given));
   if (!(stream instanceof ReadableStream)) throw new TypeError('doStream returned no stream');
-  return eventResponse(events(own.name, stream as ReadableStream<unknown>, dropped));
+  return { ...eventResponse(events(own.name, stream as ReadableStream<unknown>)), dropped };
 }
 
 /** Parts of a request without which a response is wrong, by the names that packages give them in warnings. */
@@ -71,13 +83,8 @@ function assertTaken(name: string, dropped: readonly string[]): void {
 
 const line = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`;
 
-async function* events(
-  name: string,
-  stream: ReadableStream<unknown>,
-  written: readonly string[],
-): AsyncGenerator<string> {
+async function* events(name: string, stream: ReadableStream<unknown>): AsyncGenerator<string> {
   const writer = createStreamWriter();
-  if (written.length > 0) yield droppedEvent(written);
   try {
     for await (const value of stream) {
       const part = isObject(value) ? value : {};

@@ -21,6 +21,8 @@ export interface Work {
   /** Lines that it has printed. */
   prints: number;
   readonly run?: Run;
+  /** Takes the first request in place of the connection. */
+  readonly draft?: (request: string) => void;
 }
 
 /** One call of a package. */
@@ -36,7 +38,7 @@ export interface Run {
 export const working = new AsyncLocalStorage<Work>();
 
 /** Prints of one call that are kept, and their length. */
-const MAX_PRINTS = 5;
+export const MAX_PRINTS = 5;
 const MAX_PRINTED = 200;
 
 /** Prints of imports while a configuration is checked, when there is no log, by package. */

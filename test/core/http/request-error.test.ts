@@ -44,6 +44,14 @@ describe('the error of a request', () => {
     });
     const responses = object({}, { required: ['input'] });
     expect(errorOf(responses, { messages: [] }).message).to.include('/v1/chat/completions');
+    const gemini = object({}, { required: ['contents'] });
+    expect(errorOf(gemini, { messages: [] }).message).to.equal(
+      '"contents" is required. Send a body with "messages" to /v1/chat/completions.',
+    );
+    expect(errorOf(responses, { contents: [] }).message).to.include(':generateContent');
+    expect(errorOf(object({}, { required: ['model', 'messages'] }), { contents: [] }).message).to.include(
+      '/v1beta/models/{model}:generateContent',
+    );
     expect(errorOf(responses, {}).message).to.equal('"input" is required.');
     expect(errorOf(chat, { input: 'hi' }, 'query').message).to.equal('query "messages" is required.');
   });

@@ -100,6 +100,41 @@ describe('the guardrail injection', () => {
         max_tokens: 9,
         messages: [{ role: 'user', content: ATTACK }],
       }),
+    'the result of a vendor’s tool (42)': (stream) =>
+      post('/v1/messages', {
+        ...{ model: MODEL_OF.anthropic, stream, max_tokens: 9 },
+        messages: [
+          { role: 'user', content: 'Search' },
+          {
+            role: 'assistant',
+            content: [
+              { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'poems' } },
+              {
+                ...{ type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1' },
+                content: [{ type: 'web_search_result', url: 'https://pages.example/a', title: ATTACK }],
+              },
+            ],
+          },
+          { role: 'user', content: 'And?' },
+        ],
+      }),
+    'the output of code that Gemini ran (42)': (stream) =>
+      post(`/v1beta/models/${MODEL_OF.openai}:${stream ? 'streamGenerateContent' : 'generateContent'}`, {
+        contents: [
+          { role: 'user', parts: [{ text: 'Run it' }] },
+          { role: 'model', parts: [{ codeExecutionResult: { outcome: 'OUTCOME_OK', output: ATTACK } }] },
+          { role: 'user', parts: [{ text: 'And?' }] },
+        ],
+      }),
+    'the result of a search by Google (42)': (stream) =>
+      post('/v1beta/interactions', {
+        ...{ model: MODEL_OF.openai, stream },
+        input: [
+          { type: 'user_input', content: [{ type: 'text', text: 'Search' }] },
+          { type: 'google_search_result', call_id: 's1', result: [{ title: ATTACK }] },
+          { type: 'user_input', content: [{ type: 'text', text: 'And?' }] },
+        ],
+      }),
     responses: (stream) => post('/v1/responses', { model: MODEL_OF.openai, stream, input: ATTACK }),
     gemini: (stream) =>
       post(`/v1beta/models/${MODEL_OF.openai}:${stream ? 'streamGenerateContent' : 'generateContent'}`, {

@@ -34,6 +34,8 @@ describe('fields that go to vendors', () => {
     const marksIn = (fields: object): readonly string[] =>
       JSON.stringify(translate(anthropic, { ...CLAUDE, ...fields }).body).match(/"cache_control":\{[^}]*\}/g) ?? [];
     expect(marksIn({ messages: [{ role: 'user', content: parts }] })).to.have.length(4);
+    const dropped = translate(anthropic, { ...CLAUDE, messages: [{ role: 'user', content: parts }] }).dropped;
+    expect(dropped).to.deep.equal(['cache_control']);
     const own = Array.from({ length: 6 }, () => ({ role: 'user', content: 'Hi', cache_control: mark }));
     expect(marksIn({ messages: own })).to.have.length(4);
     const messages = [
