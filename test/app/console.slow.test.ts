@@ -778,6 +778,7 @@ describe('the console in a browser', function () {
         await save('console');
         await viewer.setViewportSize({ width: 1280, height: 620 });
         await viewer
+          .locator('section', { has: viewer.getByRole('heading', { name: 'Recent errors' }) })
           .getByRole('link', { name: /provider_unavailable/ })
           .first()
           .click();

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get, may, type Page } from './api.ts';
+import { get, may, type Page, session } from './api.ts';
 import { linkTo } from './routing.ts';
 import type { Account, Call, Key, Model, Team, User } from './shapes.ts';
 import { Button, Dialog, Problem } from './ui.tsx';
@@ -10,7 +10,8 @@ import { Button, Dialog, Problem } from './ui.tsx';
 const isOpen = signal(false);
 
 addEventListener('keydown', (event) => {
-  if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+  const isShortcut = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey;
+  if (!isShortcut || !session.value) return;
   event.preventDefault();
   isOpen.value = true;
 });
