@@ -511,6 +511,22 @@ describe('the console in a browser', function () {
     await page.getByRole('heading', { name: 'Latest entries' }).waitFor();
   });
 
+  it('offers only models that can be called in the playground (G45)', async () => {
+    await show('playground');
+    const model = page.getByRole('combobox', { name: 'Model', exact: true });
+    await page.waitForFunction("document.querySelector('datalist#models option') !== null");
+    const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
+      'GET',
+      '/catalog?limit=1000',
+    );
+    const callable = data.filter(({ is_callable }) => is_callable).map(({ id }) => id);
+    expect(callable).to.include(await model.inputValue());
+    const offered = (await page.evaluate(
+      "[...document.querySelectorAll('datalist#models option')].map(({ value }) => value)",
+    )) as readonly string[];
+    expect(offered).to.deep.equal(callable);
+  });
+
   it('chats in the playground as the person, and shows the cost', async () => {
     await show('playground?model=north/m');
     await page.getByRole('button', { name: 'Add a second model' }).click();

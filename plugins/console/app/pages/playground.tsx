@@ -116,6 +116,11 @@ function useRun(draft: Draft) {
 function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
   const known = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
   const { models, most, tools } = draft;
+  const callable = known.data?.data.filter(({ is_callable }) => is_callable) ?? [];
+  const [first] = callable;
+  useEffect(() => {
+    if (models[0] === '' && first) set({ models: [first.id, ...models.slice(1)] });
+  }, [first?.id]);
   return (
     <>
       <div class="pair">
@@ -158,7 +163,7 @@ function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draf
         )}
       </div>
       <datalist id="models">
-        {known.data?.data.map(({ id }) => (
+        {callable.map(({ id }) => (
           <option key={id} value={id} />
         ))}
       </datalist>
