@@ -117,7 +117,9 @@ export async function startGateway(
       const exitWith = (code: number): void => {
         exitCode = code;
       };
-      if (memory && words[0] === 'keys' && words[1] === 'create') {
+      const isKey = words[0] === 'keys' && words[1] === 'create';
+      // Plans and teams may have changed since the generation read them.
+      if (memory && isKey && !words.includes('--plan') && !words.includes('--team')) {
         keyMaker ??= openGeneration(loadFor('forCommand'));
         return (await resultOn((await keyMaker).generation, words, file, exitWith)) as T;
       }
