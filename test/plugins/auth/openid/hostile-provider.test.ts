@@ -236,7 +236,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       it(`${name} allows no sign-in, with a clear error`, async () => {
         provider.discover(more);
         const options = readOptions({ ...CONFIG, issuer: provider.issuer });
-        const params = createIdentityProvider({ options, onFailure: () => undefined, now: () => 0 });
+        const params = createIdentityProvider({ options, now: () => 0 });
         const secrets = { state: 'state', nonce: 'nonce', verifier: 'verifier' };
         expect(await codeOf(params.loginUrl(secrets))).to.equal('store_unavailable');
       });
