@@ -35,7 +35,6 @@ export const FORMER_COMMANDS: readonly FormerCommand[] = Object.freeze([
   { now: 'store import', was: 'import', summary: 'Read a file of "store export" into an empty store' },
   { now: 'config import', was: 'import', summary: 'Convert a configuration of LiteLLM, Portkey or Bifrost' },
   { now: 'config openapi', was: 'openapi', summary: 'Print the OpenAPI document of the configuration' },
-  { now: 'config completion', was: 'completion', summary: 'Print a script that completes commands in a shell' },
   { now: 'config notices', was: 'notices', summary: 'Send a test notice to each receiver' },
   { now: 'calls top', was: 'top', summary: 'Live view of calls, spend and target health' },
   { now: 'calls mirrors', was: 'mirrors', summary: 'Compare calls with their copies at other models' },

@@ -182,15 +182,6 @@ export const COMMANDS: readonly CommandRow[] = [
     summary: 'Print the OpenAPI document of the configuration',
     load: async () => (await import('./inspect.ts')).printOpenApi,
   },
-  {
-    name: 'completion',
-    summary: 'Print a script that completes commands in a shell',
-    args: [['<shell>', 'bash, zsh or fish']],
-    load: async () => {
-      const { printCompletion } = await import('./completion.ts');
-      return (context) => printCompletion(context, COMMANDS);
-    },
-  },
 ];
 
 export function addCommands(program: Command, terminal: Terminal): void {

@@ -8,7 +8,8 @@ import {
   type Route,
   type RouteContext,
 } from '../../contract/index.ts';
-import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../policies/kit/index.ts';
+import { type CountSignIn, createSignInRate } from '../auth/kit/sign-in-rate.ts';
+import { createRefusals, FOR_OPERATORS, listScopes } from '../policies/kit/index.ts';
 import { ADMIN_PREFIX, isLocal, readCookie, refuseOtherPages, writeCookie } from './browser.ts';
 import { pageRoutes } from './pages.ts';
 import { playgroundRoute } from './playground.ts';
@@ -41,8 +42,7 @@ interface Parts {
   readonly version: string;
   readonly basePath: string;
   readonly recordRefusal: ReturnType<typeof createRefusals>;
-  /** Counts a sign-in attempt; throws above the limit. */
-  count(address: string, now: number): Promise<void>;
+  readonly count: CountSignIn;
 }
 
 function signInRoutes(parts: Parts): readonly Route[] {
@@ -177,23 +177,8 @@ function signOutRoute({ sessions, audit, basePath }: Parts): Route {
   };
 }
 
-/** Maximum sign-in attempts per minute from one address, per process. */
+/** Maximum sign-in attempts per minute from one network, per process. */
 const TRIES = 30;
-const MINUTE_MS = 60_000;
-
-function createRate(): Parts['count'] {
-  const counters = createLocalCounters();
-  return async (address, now) => {
-    const { refused, states } = await counters.take(
-      [{ key: networkOf(address), limit: TRIES, windowMs: MINUTE_MS, amount: 1 }],
-      now,
-    );
-    if (refused === undefined) return;
-    throw new GatewayError('rate_limited', 'Too many tries to sign in. Try again in a minute.', {
-      retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
-    });
-  };
-}
 
 /**
  * Accepts the cookie as a credential on operator routes, for requests without a key or token; also accepts the
@@ -278,7 +263,7 @@ export default definePlugin({
       audit: api.operators.audit,
       version: api.settings.version,
       basePath: api.settings.basePath,
-      count: createRate(),
+      count: createSignInRate(TRIES),
       recordRefusal: createRefusals(api),
     };
     const tries = createTries();

@@ -1,6 +1,7 @@
 import { GatewayError, isGatewayError, type PluginApi, type Principal } from '../../contract/index.ts';
-import { createStoredDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
+import { createDocuments, createStoredDocuments, createUserDocuments } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
+import { createSecrets } from '../auth/kit/secrets.ts';
 import { admitKey } from '../policies/kit/index.ts';
 
 /** Session created by a link or a key. */
@@ -9,12 +10,6 @@ export interface ConsoleSession {
   readonly principal: Principal;
   /** Unix milliseconds. */
   readonly startedAt: number;
-  readonly endsAt: number;
-}
-
-/** Single-use link for signing in. */
-interface Link {
-  readonly userId: string;
   readonly endsAt: number;
 }
 
@@ -36,14 +31,13 @@ export interface ConsoleSessions {
 }
 
 export const LINK_MS = 120_000;
-const TOKEN = /^[\w-]{43}$/;
 
 /**
  * Links and sessions in the store, under hashes: all workers and nodes share them, and the store's content does not
  * suffice to use them.
  */
 export function createConsoleSessions(
-  api: Pick<PluginApi, 'stores' | 'operators'>,
+  api: Pick<PluginApi, 'stores' | 'operators' | 'keyv'>,
   sessionForMs: number,
 ): ConsoleSessions {
   const sessions = createStoredDocuments<ConsoleSession>(api.stores.stored, 'sessions');
@@ -91,26 +85,23 @@ export function createConsoleSessions(
 }
 
 /** Links, each of which signs in once. */
-function createLinks(api: Pick<PluginApi, 'stores'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
-  const links = createStoredDocuments<Link>(api.stores.stored, 'links');
+function createLinks(api: Pick<PluginApi, 'stores' | 'keyv'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
+  const links = createSecrets<{ readonly userId: string }>(
+    'links',
+    LINK_MS,
+    createDocuments(api.keyv('links')),
+    api.stores.counters,
+  );
   return {
-    async makeLink(userId, now) {
-      const token = randomId();
-      await links.set(userId, hashId(token), { userId, endsAt: now + LINK_MS }, LINK_MS);
-      return token;
-    },
+    makeLink: (userId, now) => links.put(userId, { userId }, now),
 
     async takeLink(token, now) {
-      const hash = hashId(token);
-      const link = TOKEN.test(token) ? await links.get(hash) : undefined;
-      const take = () => api.stores.counters.lease(`link.${hash}`, randomId(), 1, LINK_MS, now);
-      if (link === undefined || now >= link.endsAt || !(await withStore(take)))
-        throw new GatewayError(
-          'invalid_token',
-          'This link was used already, or is older than two minutes. "tollgate users console" prints a new one.',
-        );
-      await links.delete(hash);
-      return link.userId;
+      const link = await links.take(token, now);
+      if (link) return link.userId;
+      throw new GatewayError(
+        'invalid_token',
+        'This link was used already, or is older than two minutes. "tollgate users console" prints a new one.',
+      );
     },
   };
 }

@@ -51,7 +51,6 @@ const CASES: Readonly<Record<string, Case>> = {
   init: { good: ['--client', 'codex'], bad: ['--client', 'missing'] },
   chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },
   'providers explain': { good: ['echo/echo'], bad: ['missing'] },
-  completion: { good: ['bash'], bad: ['tcsh'] },
   'keys create': { good: ['--user', 'bea'], bad: ['--user', 'bea', '--rpm', '-1'] },
   'keys list': { good: [], bad: ['--limit', '0'] },
   'keys show': { good: [':key'], bad: ['missing'] },

@@ -224,6 +224,8 @@ describe('a plugin', () => {
     // Sessions of people, in the store.
     'plugins/auth/kit/documents.ts',
     'plugins/auth/kit/random-id.ts',
+    'plugins/auth/kit/secrets.ts',
+    'plugins/auth/kit/sign-in-rate.ts',
     'plugins/auth/kit/omit-undefined.ts',
   ];
 

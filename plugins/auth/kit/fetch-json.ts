@@ -31,6 +31,7 @@ export type Fetch = typeof fetch;
 /** Response of an identity provider. */
 export interface Fetched {
   readonly status: number;
+  readonly headers: Headers;
   readonly text: string;
 }
 
@@ -38,12 +39,8 @@ export interface Fetched {
  * Fetches JSON within five seconds and one MiB, without redirects: keys come from the configured address alone. Throws
  * an Error with the reason, for the log.
  */
-export async function fetchJson(
-  url: URL,
-  fetchBy: Fetch = fetch,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<unknown> {
-  const { status, text } = await fetchBounded(url, fetchBy, { headers });
+export async function fetchJson(url: URL, fetchBy: Fetch = fetch): Promise<unknown> {
+  const { status, text } = await fetchBounded(url, fetchBy, { headers: { accept: 'application/json' } });
   if (status !== 200) throw new Error(`${url.href} returned status ${status}`);
   const value = parseJson(text);
   if (value === undefined) throw new Error(`${url.href} returned a response that is not JSON or nested too deeply`);
@@ -54,15 +51,14 @@ export async function fetchJson(
 export async function fetchBounded(
   url: URL,
   fetchBy: Fetch,
-  init: { readonly method?: 'POST'; readonly headers?: Readonly<Record<string, string>>; readonly body?: string } = {},
+  init: Pick<RequestInit, 'method' | 'headers' | 'body'> = {},
 ): Promise<Fetched> {
   const response = await fetchBy(url, {
     ...init,
     redirect: 'manual',
     signal: AbortSignal.timeout(TIMEOUT_MS),
-    headers: { accept: 'application/json', ...init.headers },
   });
-  return { status: response.status, text: await readBounded(response, url) };
+  return { status: response.status, headers: response.headers, text: await readBounded(response, url) };
 }
 
 /** Counts received bytes, not `content-length`: neither a wrong header nor compression exceeds the bound. */

@@ -29,3 +29,24 @@ export function signInRefused(cause: unknown): GatewayError {
     { cause },
   );
 }
+
+/** Error responses of the provider (RFC 6749, section 4.1.2.1). Its own message is not passed on. */
+export function refusedByProvider(error: string): GatewayError {
+  const cause = new Error(`the provider returned the error "${error.replaceAll(/[^\w.-]/g, '?').slice(0, 60)}"`);
+  switch (error) {
+    case 'server_error':
+    case 'temporarily_unavailable':
+      return providerUnavailable(cause);
+    case 'unauthorized_client':
+    case 'unsupported_response_type':
+    case 'invalid_scope':
+    case 'invalid_request':
+      return clientRefused(cause);
+    default:
+      return new GatewayError(
+        'permission_denied',
+        'The identity provider rejected the sign-in, or you cancelled it. Sign in again or ask your administrator.',
+        { cause },
+      );
+  }
+}

@@ -1,37 +1,49 @@
-import type { JWTVerifyGetKey } from 'jose';
+import {
+  AuthorizationResponseError,
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  type ClientAuth,
+  ClientError,
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  customFetch,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+} from 'openid-client';
 import { isObject, parseJson } from '../../../contract/index.ts';
 import { type DiscoveryDocument, fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
-import { type Fetch, type Fetched, fetchBounded, fetchJson } from '../kit/fetch-json.ts';
-import { createKeySource } from '../kit/key-source.ts';
+import { type Fetch, fetchBounded, parseSafeUrl } from '../kit/fetch-json.ts';
 import { hashId } from '../kit/random-id.ts';
-import { readKeySet } from '../kit/verify-jwt.ts';
-import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
+import { clientRefused, providerUnavailable, refusedByProvider, signInRefused } from './errors.ts';
 import type { OpenIdOptions } from './options.ts';
 import type { LoginSecrets } from './pending-logins.ts';
 
-export interface Tokens {
+type Claims = Readonly<Record<string, unknown>>;
+
+/** ID token whose signature, issuer, audience, expiry and nonce were verified. */
+export interface SignedIn {
   readonly idToken: string;
-  readonly accessToken: string | undefined;
+  readonly claims: Claims & { readonly sub: string; readonly iat: number };
+  readonly accessToken: string;
 }
 
 /** OpenID provider, described by its discovery document. All its responses are bounded; no redirect is followed. */
 export interface IdentityProvider {
   /** Returns the URL for signing in. */
   loginUrl(secrets: LoginSecrets): Promise<URL>;
-  /** True if its responses always contain the issuer (RFC 9207). */
-  namesIssuer(): Promise<boolean>;
-  /** Redeems a code. */
-  redeem(code: string, verifier: string): Promise<Tokens>;
-  /** Reads the userinfo endpoint; undefined if the provider has none. */
-  userinfo(accessToken: string): Promise<Readonly<Record<string, unknown>> | undefined>;
-  /** Finds the key of an ID token. */
-  readonly getKey: JWTVerifyGetKey;
+  /** Checks the parameters of its redirect, and redeems the code. */
+  redeem(response: Readonly<Record<string, string>>, secrets: LoginSecrets): Promise<SignedIn>;
+  /** Reads the userinfo endpoint for this subject; undefined if the provider has none. */
+  userinfo(accessToken: string, subject: string): Promise<Claims | undefined>;
 }
 
 export interface ProviderParts {
   readonly options: OpenIdOptions;
-  /** Called with the error if keys could not be read. */
-  onFailure(error: unknown): void;
   /** Milliseconds of a monotonic clock. */
   now(): number;
   /** Fetch for its endpoints; default: the platform's. */
@@ -41,132 +53,126 @@ export interface ProviderParts {
 /** Age after which the discovery document is fetched again. */
 const FRESH_MS = 600_000;
 
-export function createIdentityProvider({
-  options,
-  onFailure,
-  now,
-  fetch: fetchBy = fetch,
-}: ProviderParts): IdentityProvider {
-  const { discovery, clientId, redirectUri, scope } = options;
-  const discover = createDiscovery(options, now, fetchBy);
-  const endpoint = async (name: string): Promise<URL> => readEndpoint(discovery, await discover(), name);
-  const keys = createKeySource({
-    async load() {
-      const url = await endpoint('jwks_uri');
-      return readKeySet(await fetchJson(url, fetchBy), url.href);
-    },
-    onFailure,
-    now,
-  });
-
+export function createIdentityProvider({ options, now, fetch: fetchBy = fetch }: ProviderParts): IdentityProvider {
+  const { discovery, redirectUri, scope } = options;
+  const configure = cached(() => discover(options, fetchBy), now);
   return {
-    getKey: keys.getKey,
-
     async loginUrl({ state, nonce, verifier }) {
-      const url = await orUnavailable(() => endpoint('authorization_endpoint'));
-      const parameters = { response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope, state, nonce };
-      // RFC 7636: the challenge is the hash of the verifier, in the encoding of our hashes.
-      const pkce = { code_challenge: hashId(verifier), code_challenge_method: 'S256' };
-      for (const [name, value] of Object.entries({ ...parameters, ...pkce })) url.searchParams.set(name, value);
-      return url;
+      try {
+        const config = await configure();
+        readEndpoint(discovery, { ...config.serverMetadata() }, 'authorization_endpoint');
+        // RFC 7636: the challenge is the hash of the verifier, in the encoding of our hashes.
+        const pkce = { code_challenge: hashId(verifier), code_challenge_method: 'S256' };
+        return buildAuthorizationUrl(config, { redirect_uri: redirectUri, scope, state, nonce, ...pkce });
+      } catch (error) {
+        throw providerUnavailable(error);
+      }
     },
 
-    async namesIssuer() {
-      const document = await orUnavailable(discover);
-      return document['authorization_response_iss_parameter_supported'] === true;
+    async redeem(response, { state, nonce, verifier }) {
+      try {
+        const url = new URL(`${redirectUri}?${new URLSearchParams(response)}`);
+        const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
+        const tokens = await authorizationCodeGrant(await configure(), url, checks);
+        const { id_token: idToken = '', access_token: accessToken } = tokens;
+        return { idToken, claims: tokens.claims() as SignedIn['claims'], accessToken };
+      } catch (error) {
+        throw explainGrant(error);
+      }
     },
 
-    async redeem(code, verifier) {
-      const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier: verifier };
-      const fetched = await orUnavailable(async () => {
-        const { headers, fields } = identify(options, await discover());
-        const body = new URLSearchParams({ ...form, ...fields }).toString();
-        const type = { 'content-type': 'application/x-www-form-urlencoded' };
-        return fetchBounded(await endpoint('token_endpoint'), fetchBy, {
-          method: 'POST',
-          headers: { ...type, ...headers },
-          body,
-        });
-      });
-      return readTokens(fetched);
+    async userinfo(accessToken, subject) {
+      try {
+        const config = await configure();
+        if (config.serverMetadata().userinfo_endpoint === undefined) return undefined;
+        return await fetchUserInfo(config, accessToken, subject);
+      } catch (error) {
+        throw explain(error);
+      }
     },
-
-    userinfo: (accessToken) =>
-      orUnavailable(async () => {
-        if ((await discover())['userinfo_endpoint'] === undefined) return undefined;
-        const headers = { authorization: `Bearer ${accessToken}` };
-        const claims = await fetchJson(await endpoint('userinfo_endpoint'), fetchBy, headers);
-        if (!isObject(claims)) throw new Error('the userinfo endpoint did not return an object');
-        return claims;
-      }),
   };
 }
 
-/** Discovery document, cached for ten minutes; concurrent readers share one request. */
-function createDiscovery(
-  { discovery, issuer }: OpenIdOptions,
-  now: () => number,
-  fetchBy: Fetch,
-): () => Promise<DiscoveryDocument> {
-  let known: { readonly document: DiscoveryDocument; readonly readAt: number } | undefined;
-  let running: Promise<DiscoveryDocument> | undefined;
+/** Keeps a value for ten minutes; concurrent readers share one request. */
+function cached<R>(load: () => Promise<R>, now: () => number): () => Promise<R> {
+  let known: { readonly value: R; readonly readAt: number } | undefined;
+  let running: Promise<R> | undefined;
   return async () => {
-    if (known && now() - known.readAt < FRESH_MS) return known.document;
-    running ??= fetchDiscovery(discovery, issuer, fetchBy)
-      .then((document) => {
-        known = { document, readAt: now() };
-        return document;
+    if (known && now() - known.readAt < FRESH_MS) return known.value;
+    running ??= load()
+      .then((value) => {
+        known = { value, readAt: now() };
+        return value;
       })
       .finally(() => (running = undefined));
     return running;
   };
 }
 
+async function discover(options: OpenIdOptions, fetchBy: Fetch): Promise<Configuration> {
+  const document = await fetchDiscovery(options.discovery, options.issuer, fetchBy);
+  const config = new Configuration(
+    { ...document, issuer: options.issuer },
+    options.clientId,
+    {},
+    authenticationOf(options, document),
+  );
+  // Its requests are bounded like all others; http is allowed on this machine alone.
+  config[customFetch] = async (address, { method, headers: sent, body = null }) => {
+    const url = parseSafeUrl(address);
+    if (!url) throw new Error(`${options.discovery.href} names an endpoint that is no https URL`);
+    const { status, text, headers } = await fetchBounded(url, fetchBy, { method, headers: sent, body });
+    const isKnown = status === 200 || (status >= 400 && status < 500);
+    if (!isKnown) throw new Error(`${url.href} returned status ${status}`);
+    if (!isObject(parseJson(text))) throw new Error(`${url.href} returned status ${status} and no JSON object`);
+    return new Response(text, { status, headers });
+  };
+  allowInsecureRequests(config);
+  enableNonRepudiationChecks(config);
+  return config;
+}
+
 /** Client authentication at the token endpoint, by a method that the provider supports (RFC 6749, section 2.3.1). */
-function identify(
-  { clientId, clientSecret, clientAuth }: OpenIdOptions,
-  document: DiscoveryDocument,
-): { readonly headers: Readonly<Record<string, string>>; readonly fields: Readonly<Record<string, string>> } {
-  if (clientSecret === undefined) return { headers: {}, fields: { client_id: clientId } };
+function authenticationOf({ clientSecret, clientAuth }: OpenIdOptions, document: DiscoveryDocument): ClientAuth {
+  if (clientSecret === undefined) return None();
   const methods = document['token_endpoint_auth_methods_supported'];
   const takesBasic = !Array.isArray(methods) || methods.includes('client_secret_basic');
-  if (clientAuth === 'form' || (clientAuth === undefined && !takesBasic))
-    return { headers: {}, fields: { client_id: clientId, client_secret: clientSecret } };
-  const pair = `${encodeForm(clientId)}:${encodeForm(clientSecret)}`;
-  return { headers: { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }, fields: {} };
+  const isForm = clientAuth === 'form' || (clientAuth === undefined && !takesBasic);
+  return isForm ? ClientSecretPost(clientSecret) : ClientSecretBasic(clientSecret);
 }
 
-function encodeForm(text: string): string {
-  return new URLSearchParams({ '': text }).toString().slice(1);
-}
-
-const CLIENT_ERRORS: ReadonlySet<unknown> = new Set([
+const CLIENT_ERRORS: ReadonlySet<string> = new Set([
   ...['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
 ]);
 
-function readTokens({ status, text }: Fetched): Tokens {
-  const body = readBody(status, text);
-  if (status !== 200) {
-    const error = new Error(`the token endpoint returned status ${status}: ${String(body['error']).slice(0, 100)}`);
-    if (status === 401 || CLIENT_ERRORS.has(body['error'])) throw clientRefused(error);
-    throw status === 400 ? signInRefused(error) : providerUnavailable(error);
+/** Codes of `openid-client` for an invalid redirect, ID token or userinfo; others are failures of the provider. */
+const INVALID: ReadonlySet<string | undefined> = new Set([
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_PARSE_ERROR',
+  'OAUTH_UNSUPPORTED_OPERATION',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+  'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+  'OAUTH_KEY_SELECTION_FAILED',
+]);
+
+function explainGrant(error: unknown): Error {
+  if (error instanceof AuthorizationResponseError) return refusedByProvider(error.error);
+  if (error instanceof WWWAuthenticateChallengeError) {
+    const codes = error.cause.map(({ parameters }) => parameters['error'] ?? 'no error code');
+    return clientRefused(
+      new Error(`the token endpoint returned status ${error.status}: ${codes.join().slice(0, 100)}`),
+    );
   }
-  const { id_token: idToken, access_token: accessToken } = body;
-  if (typeof idToken !== 'string') throw signInRefused(new Error('the token endpoint returned no ID token'));
-  return { idToken, accessToken: typeof accessToken === 'string' ? accessToken : undefined };
+  if (error instanceof ResponseBodyError) {
+    const cause = new Error(`the provider returned status ${error.status}: ${error.error.slice(0, 100)}`);
+    if (error.status === 401 || CLIENT_ERRORS.has(error.error)) return clientRefused(cause);
+    return error.status === 400 ? signInRefused(cause) : providerUnavailable(cause);
+  }
+  return explain(error);
 }
 
-function readBody(status: number, text: string): Readonly<Record<string, unknown>> {
-  const body = parseJson(text);
-  if (isObject(body)) return body;
-  throw providerUnavailable(new Error(`the token endpoint returned status ${status} and no JSON object`));
-}
-
-/** Turns every failure of a request to the provider into one error. */
-async function orUnavailable<R>(work: () => Promise<R>): Promise<R> {
-  try {
-    return await work();
-  } catch (error) {
-    throw providerUnavailable(error);
-  }
+function explain(error: unknown): Error {
+  const isInvalid = error instanceof ClientError && INVALID.has(error.code);
+  return isInvalid ? signInRefused(error) : providerUnavailable(error);
 }

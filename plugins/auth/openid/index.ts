@@ -7,12 +7,15 @@ import {
   type Route,
   type RouteContext,
 } from '../../../contract/index.ts';
-import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
+import { createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
 import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
-import { createDocuments, createStoredDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';
+import { createDocuments, createStoredDocuments, createUserDocuments } from '../kit/documents.ts';
 import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
-import { hashId, randomId } from '../kit/random-id.ts';
+import { createPeople, type People } from '../kit/people.ts';
+import { randomId } from '../kit/random-id.ts';
 import { rightsOfWords } from '../kit/role-map.ts';
+import { createSecrets, type Secrets, type StoredSecret } from '../kit/secrets.ts';
+import { type CountSignIn, createSignInRate } from '../kit/sign-in-rate.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { createIdentityProvider } from './identity-provider.ts';
 import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
@@ -25,6 +28,7 @@ import {
   type ProviderResponse,
   recordName,
   refuseBlocked,
+  rolesOf,
   type SignInParts,
   usersOf,
 } from './sign-in.ts';
@@ -32,13 +36,13 @@ import {
 interface RouteParts extends SignInParts {
   readonly cookies: Cookies;
   readonly sessions: Sessions;
+  readonly people: People;
   /** People who signed in for the page that approves programs. */
-  readonly introductions: Documents<Introduction>;
+  readonly introductions: Secrets<Introduction>;
   readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
   readonly recordRefusal: ReturnType<typeof createRefusals>;
-  /** Counts a sign-in request; throws above the limit. */
-  count(address: string, now: number): Promise<void>;
+  readonly count: CountSignIn;
 }
 
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
@@ -90,9 +94,10 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
             '"return_to" must be a path of this gateway such as /console, without a host, and not the sign-in path.',
             { param: 'return_to' },
           );
-        await count(ctx.state.ip, Date.now());
+        const now = Date.now();
+        await count(ctx.state.ip, now);
         const browser = cookies.login.read(ctx.headers.cookie) ?? randomId();
-        const url = await provider.loginUrl(await pending.begin(browser, returnTo));
+        const url = await provider.loginUrl(await pending.begin(networkOf(ctx.state.ip), browser, returnTo, now));
         ctx.append('set-cookie', cookies.login.write(browser, LOGIN_MS));
         redirect(ctx, url.href);
       });
@@ -101,7 +106,7 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
 }
 
 function callbackRoute(parts: RouteParts): Route {
-  const { cookies, sessions, introductions, options, count, audit, log, recordRefusal } = parts;
+  const { cookies, sessions, people, introductions, options, count, audit, log, recordRefusal } = parts;
   /** Records a refused person; technical failures are not refusals. */
   const refuse = (ctx: RouteContext, userId: string | undefined, error: unknown): never => {
     if (isGatewayError(error) && (error.status === 401 || error.status === 403)) {
@@ -135,22 +140,22 @@ function callbackRoute(parts: RouteParts): Route {
         const { person, returnTo } = await finishSignIn(parts, browser, readResponse(ctx), now).catch(
           (error: unknown) => refuse(ctx, undefined, error),
         );
-        const { userId, name, roles } = person;
+        const { userId, name, words, roles } = person;
+        // Before the checks: a person who lost a role loses it everywhere.
+        await people.record(userId, words);
         const isForDevice = isForDevices(returnTo);
         const check = isForDevice ? refuseBlocked : admit;
         await check(parts, person).catch((error: unknown) => refuse(ctx, userId, error));
         await recordName(parts.users, person);
         ctx.append('set-cookie', cookies.login.write(undefined));
         if (isForDevice) {
-          const id = randomId();
-          await introductions.set(hashId(id), { ...person, returnTo }, INTRODUCTION_MS);
+          const id = await introductions.put(userId, { ...person, returnTo }, now);
           ctx.append('set-cookie', cookies.person.write(id, INTRODUCTION_MS));
           return redirect(ctx, options.basePath + returnTo);
         }
-        const { issuer, clientId } = options;
         const former = cookies.session.read(ctx.headers.cookie);
         if (former !== undefined) await sessions.end(former, now);
-        const id = await sessions.begin({ userId, ...(name !== undefined && { name }), roles, issuer, clientId }, now);
+        const id = await sessions.begin({ userId, ...(name !== undefined && { name }) }, now);
         const actor = { via: 'console', userId, address: ctx.state.ip } as const;
         await audit({ actor, action: 'session.begin', subject: userId, after: { roles } });
         ctx.append('set-cookie', cookies.session.write(id, options.sessionForMs));
@@ -191,14 +196,14 @@ function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
       if (cookies.session.isSent(cookie)) ctx.append('set-cookie', cookies.session.write(undefined));
       if (ended) {
         const actor = { via: 'console', userId: ended.userId, address: ctx.state.ip } as const;
-        await audit({ actor, action: 'session.end', subject: ended.userId, before: { roles: ended.roles } });
+        await audit({ actor, action: 'session.end', subject: ended.userId });
       }
       ctx.body = { object: 'session', ended: ended !== undefined };
     },
   };
 }
 
-function sessionRoute({ cookies, sessions }: RouteParts): Route {
+function sessionRoute({ cookies, sessions, people, options }: RouteParts): Route {
   return {
     ...FOR_OPERATORS,
     scope: 'any',
@@ -216,7 +221,7 @@ function sessionRoute({ cookies, sessions }: RouteParts): Route {
         credential,
         user_id: userId,
         name: found?.name ?? null,
-        roles: found?.roles ?? [],
+        roles: found ? rolesOf((await people.find(userId))?.words ?? [], options.roles) : [],
         scopes: listScopes(ctx.state.principal),
         started_at: showTime(found?.startedAt),
         ends_at: showTime(found?.endsAt),
@@ -308,28 +313,8 @@ function pageOf({ status, message }: GatewayError, requestId: string, login: str
 `;
 }
 
-/** Limits of sign-in requests per minute, by address and overall, per process. */
-const LOGINS_PER_ADDRESS = 30;
-const LOGINS_IN_ALL = 600;
-const MINUTE_MS = 60_000;
-
-/** Counts a request of an unknown person, which causes a write and a request to the provider; throws `rate_limited`. */
-function createLoginRate(): (address: string, now: number) => Promise<void> {
-  const counters = createLocalCounters();
-  return async (address, now) => {
-    const { refused, states } = await counters.take(
-      [
-        { key: `address ${networkOf(address)}`, limit: LOGINS_PER_ADDRESS, windowMs: MINUTE_MS, amount: 1 },
-        { key: 'all', limit: LOGINS_IN_ALL, windowMs: MINUTE_MS, amount: 1 },
-      ],
-      now,
-    );
-    if (refused === undefined) return;
-    throw new GatewayError('rate_limited', 'Too many sign-ins. Try again in a minute.', {
-      retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
-    });
-  };
-}
+/** Sign-in requests per minute from one network. */
+const LOGINS = 30;
 
 /**
  * People sign in with a browser at an OpenID provider, and operate the gateway over the admin API with a session
@@ -364,42 +349,52 @@ export default definePlugin({
       },
       options,
     );
-    const pending = createPendingLogins(createDocuments(api.keyv<PendingLogin>('logins')), counters);
+    const pending = createPendingLogins(
+      createSecrets('logins', LOGIN_MS, createDocuments(api.keyv<StoredSecret<PendingLogin>>('logins')), counters),
+    );
+    const people = createPeople(api, options);
     const provider = createIdentityProvider({
       options,
-      onFailure: (error) => api.log.warn({ err: error }, 'The signing keys of the identity provider are unavailable.'),
       now: () => performance.now(),
       fetch: api.fetch,
     });
-    const count = createLoginRate();
+    const count = createSignInRate(LOGINS);
     const {
       operators: { audit },
       log,
     } = api;
     const users = usersOf(api);
-    const introductions = createDocuments(api.stores.share<Introduction>(INTRODUCTIONS));
-    const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
+    const shared = createDocuments(api.stores.share<StoredSecret<Introduction>>(INTRODUCTIONS));
+    const introductions = createSecrets(INTRODUCTIONS, INTRODUCTION_MS, shared, counters);
+    const parts = { options, cookies, sessions, people, introductions, pending, provider, users, audit, log, count };
     const recordRefusal = createRefusals(api);
     for (const route of loginRoutes({ ...parts, recordRefusal })) api.route(route);
-    authenticate(api, options, cookies, sessions);
+    authenticate(api, options, cookies, sessions, people);
     renewSessions(api, cookies, sessions);
   },
 });
 
 /** Accepts the cookie as a credential on the admin API, for requests without a key or token. */
-function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, sessions: Sessions): void {
-  const { issuer, clientId, roles, origin } = options;
+function authenticate(
+  api: PluginApi,
+  options: OpenIdOptions,
+  cookies: Cookies,
+  sessions: Sessions,
+  people: People,
+): void {
+  const { roles, origin } = options;
   api.hook('authenticate', async ({ credential, path, method, headers, now }): Promise<Principal | undefined> => {
     if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
     const id = cookies.session.read(headers['cookie']);
     const session = id === undefined ? undefined : await sessions.find(id, now);
-    // The session belongs to another configuration.
-    if (!session || session.issuer !== issuer || session.clientId !== clientId) return undefined;
+    const person = session && (await people.find(session.userId));
+    // Without a person the session belongs to another configuration.
+    if (!person) return undefined;
     refuseOtherOrigin({ method, headers }, origin);
     const { userId } = session;
     return Object.freeze({
       ...({ credential: 'session', userId, account: userId } as const),
-      ...rightsOfWords(session.roles, roles),
+      ...rightsOfWords(person.words, roles),
     });
   });
   // Runs after all others: a request with only a cookie had a session.

@@ -1,9 +1,9 @@
-import { type Counters, GatewayError } from '../../../contract/index.ts';
-import { type Documents, withStore } from '../kit/documents.ts';
-import { deriveSecret, hashId, isSame, randomId } from '../kit/random-id.ts';
+import { GatewayError } from '../../../contract/index.ts';
+import { deriveSecret, hashId, isSame } from '../kit/random-id.ts';
+import type { Secrets } from '../kit/secrets.ts';
 import { LOGIN_PATH } from './paths.ts';
 
-/** Stored state of a sign-in until the provider sends the browser back. It does not suffice to finish the sign-in. */
+/** Sign-in until the provider sends the browser back, stored by its state. It does not suffice to finish the sign-in. */
 export interface PendingLogin {
   /** Hash of the browser's cookie value. */
   readonly browser: string;
@@ -21,7 +21,7 @@ export interface LoginSecrets {
 
 /** Sign-ins in progress, each bound to one browser and used once. `now` is in Unix milliseconds. */
 export interface PendingLogins {
-  begin(browser: string, returnTo: string): Promise<LoginSecrets>;
+  begin(network: string, browser: string, returnTo: string, now: number): Promise<LoginSecrets>;
   /**
    * Takes the sign-in with which a browser returns; throws `invalid_request` if the browser did not start it, or if it
    * was used.
@@ -35,27 +35,17 @@ export interface PendingLogins {
 
 /** Time for a person to sign in at the provider. */
 export const LOGIN_MS = 10 * 60_000;
-const STATE = /^[\w-]{43}$/;
 
-export function createPendingLogins(
-  pending: Documents<PendingLogin>,
-  counters: Pick<Counters, 'lease'>,
-): PendingLogins {
+export function createPendingLogins(pending: Secrets<PendingLogin>): PendingLogins {
   return {
-    async begin(browser, returnTo) {
-      const state = randomId();
-      await pending.set(hashId(state), { browser: hashId(browser), returnTo }, LOGIN_MS);
-      return secretsOf(browser, state);
+    async begin(network, browser, returnTo, now) {
+      return secretsOf(browser, await pending.put(network, { browser: hashId(browser), returnTo }, now));
     },
 
     async take(browser, state, now) {
-      if (browser === undefined || state === undefined || !STATE.test(state)) throw notBegun();
-      const key = hashId(state);
-      const login = await pending.get(key);
-      if (!login || !isSame(login.browser, hashId(browser))) throw notBegun();
-      // Of several requests with the same state, on any node, only one continues.
-      if (!(await withStore(() => counters.lease(`login.${key}`, randomId(), 1, LOGIN_MS, now)))) throw notBegun();
-      await pending.delete(key);
+      if (browser === undefined || state === undefined) throw notBegun();
+      const login = await pending.find(state, now);
+      if (!login || !isSame(login.browser, hashId(browser)) || !(await pending.take(state, now))) throw notBegun();
       return { ...secretsOf(browser, state), returnTo: login.returnTo };
     },
   };

@@ -6,10 +6,6 @@ import { hashId, randomId } from '../kit/random-id.ts';
 export interface Session {
   readonly userId: string;
   readonly name?: string;
-  /** Roles that made the person an operator. */
-  readonly roles: readonly string[];
-  readonly issuer: string;
-  readonly clientId: string;
   /** Unix milliseconds. */
   readonly startedAt: number;
   readonly endsAt: number;

@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto';
 import { GatewayError, isGatewayError, type Route, type RouteContext } from '../../../contract/index.ts';
 import { type Cookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { DEVICE_PATH, type Introduction } from '../kit/introductions.ts';
-import { deriveSecret, hashId, isSame } from '../kit/random-id.ts';
+import { deriveSecret, isSame } from '../kit/random-id.ts';
+import type { Secrets } from '../kit/secrets.ts';
 import { type FoundGrant, readUserCode } from './grants.ts';
 import { type OAuthParts, readForm } from './oauth-routes.ts';
 
 /** Dependencies of the page. */
 export interface DeviceParts extends OAuthParts {
   readonly cookies: Pick<Cookies, 'person'>;
-  /** People who signed in for the page, by the hash of their browser's cookie. */
-  readonly introductions: { get(key: string): Promise<Introduction | undefined> };
+  /** People who signed in for the page, by their browser's cookie. */
+  readonly introductions: Pick<Secrets<Introduction>, 'find'>;
 }
 
 /**
@@ -118,7 +119,7 @@ async function findPerson(
   code: string,
 ): Promise<Present | undefined> {
   const id = cookies.person.read(ctx.headers.cookie);
-  const introduction = id === undefined ? undefined : await introductions.get(hashId(id));
+  const introduction = id === undefined ? undefined : await introductions.find(id, Date.now());
   if (id === undefined || introduction?.returnTo !== pathOf(code)) return undefined;
   return { introduction, proof: deriveSecret(id, `approve ${code}`) };
 }

@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto';
 import type { Counters } from '../../../contract/index.ts';
+import { networkOf } from '../../policies/kit/index.ts';
 import { type Documents, withStore } from '../kit/documents.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
+import type { Secrets } from '../kit/secrets.ts';
 
 /** Program that waits for a person's approval (RFC 8628). */
 export interface Grant {
@@ -10,17 +12,22 @@ export interface Grant {
   readonly program: string;
   /** Address of its request. */
   readonly address: string;
-  /** Unix milliseconds. */
-  readonly endsAt: number;
-  readonly state: 'pending' | 'approved' | 'denied';
-  /** Person who approved it. */
-  readonly person?: IntroducedPerson;
+}
+
+/** Grant that a person can decide on, with the hash of its device code. */
+export interface PendingGrant extends Grant {
+  readonly device: string;
 }
 
 /** Grant found by its user code. */
 export interface FoundGrant {
-  readonly key: string;
-  readonly grant: Grant;
+  readonly userCode: string;
+  readonly grant: PendingGrant;
+}
+
+/** Decision of a person, by the hash of the device code; without a person it is a denial. */
+export interface Decision {
+  readonly person?: IntroducedPerson;
 }
 
 /** Result of a program's poll. */
@@ -28,10 +35,7 @@ export type Redeemed<T> = T | 'authorization_pending' | 'slow_down' | 'access_de
 
 /** Grants in the store, shared by all nodes. `now` is in Unix milliseconds. */
 export interface Grants {
-  begin(
-    of: Pick<Grant, 'program' | 'address'>,
-    now: number,
-  ): Promise<{ readonly deviceCode: string; readonly userCode: string }>;
+  begin(of: Grant, now: number): Promise<{ readonly deviceCode: string; readonly userCode: string }>;
   /** Finds the grant of a code from {@link readUserCode}; undefined if it is unknown, expired or decided. */
   find(userCode: string, now: number): Promise<FoundGrant | undefined>;
   /** Approves, or denies without a person. Returns false if it was decided before. */
@@ -45,11 +49,12 @@ export interface Grants {
 }
 
 export interface GrantParts {
-  /** By the hash of the device code. */
-  readonly grants: Documents<Grant>;
-  /** Keys of grants by the hash of their user code. */
-  readonly codes: Documents<string>;
-  readonly counters: Pick<Counters, 'lease' | 'release' | 'take'>;
+  /** By device code. */
+  readonly devices: Secrets<Grant>;
+  /** By user code. */
+  readonly codes: Secrets<PendingGrant>;
+  readonly decisions: Documents<Decision>;
+  readonly counters: Pick<Counters, 'lease' | 'take'>;
 }
 
 /** Time for a person to decide. */
@@ -62,7 +67,6 @@ const PACE_MS = (INTERVAL_S - 1) * 1000;
 /** No vowels, so that no words occur, and no letters that look alike (RFC 8628, section 6.1). */
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const HALF = 4;
-const DEVICE_CODE = /^[\w-]{43}$/;
 const MAX_DRAWS = 5;
 
 /** Normalises a typed code: any case, with or without the dash. */
@@ -73,80 +77,53 @@ export function readUserCode(text: string): string | undefined {
   return `${letters.slice(0, HALF)}-${letters.slice(HALF)}`;
 }
 
-function drawUserCode(): string {
-  const half = (): string => Array.from({ length: HALF }, () => LETTERS[randomInt(LETTERS.length)] ?? '').join('');
-  return `${half()}-${half()}`;
-}
-
-/** True for only one of several on any node; the lease lasts as long as a grant may. */
-function isFirst(
-  counters: GrantParts['counters'],
-  what: 'code' | 'decide' | 'redeem',
-  key: string,
-  holder: string,
-  now: number,
-): Promise<boolean> {
-  return withStore(() => counters.lease(`${what}.${key}`, holder, 1, GRANT_MS, now));
-}
-
 /** Returns a user code that no other grant has. */
-async function claimCode(counters: GrantParts['counters'], key: string, now: number): Promise<string> {
+async function drawUserCode(counters: GrantParts['counters'], now: number): Promise<string> {
+  const half = (): string => Array.from({ length: HALF }, () => LETTERS[randomInt(LETTERS.length)] ?? '').join('');
   for (let draw = 1; draw <= MAX_DRAWS; draw += 1) {
-    const userCode = drawUserCode();
-    if (await isFirst(counters, 'code', hashId(userCode), key, now)) return userCode;
+    const userCode = `${half()}-${half()}`;
+    const isFree = () => counters.lease(`code.${hashId(userCode)}`, randomId(), 1, GRANT_MS, now);
+    if (await withStore(isFree)) return userCode;
   }
   throw new Error('no free user code');
 }
 
-export function createGrants({ grants, codes, counters }: GrantParts): Grants {
-  const isTooEarly = async (key: string, now: number): Promise<boolean> => {
-    const window = { key: `poll.${key}`, limit: 1, windowMs: PACE_MS, amount: 1 };
+export function createGrants({ devices, codes, decisions, counters }: GrantParts): Grants {
+  const isTooEarly = async (device: string, now: number): Promise<boolean> => {
+    const window = { key: `poll.${device}`, limit: 1, windowMs: PACE_MS, amount: 1 };
     return (await withStore(() => counters.take([window], now))).refused !== undefined;
   };
 
   return {
-    async begin({ program, address }, now) {
-      const deviceCode = randomId();
-      const key = hashId(deviceCode);
-      const userCode = await claimCode(counters, key, now);
-      await grants.set(key, { program, address, endsAt: now + GRANT_MS, state: 'pending' }, GRANT_MS);
-      await codes.set(hashId(userCode), key, GRANT_MS);
+    async begin(grant, now) {
+      const network = networkOf(grant.address);
+      const userCode = await drawUserCode(counters, now);
+      const deviceCode = await devices.put(network, grant, now);
+      await codes.put(network, { ...grant, device: hashId(deviceCode) }, now, userCode);
       return { deviceCode, userCode };
     },
 
     async find(userCode, now) {
-      const key = await codes.get(hashId(userCode));
-      const grant = key === undefined ? undefined : await grants.get(key);
-      if (key === undefined || grant?.state !== 'pending' || now >= grant.endsAt) return undefined;
-      return { key, grant };
+      const grant = await codes.find(userCode, now);
+      return grant && { userCode, grant };
     },
 
-    async decide({ key, grant }, person, now) {
-      if (!(await isFirst(counters, 'decide', key, randomId(), now))) return false;
-      const decided: Grant = person ? { ...grant, state: 'approved', person } : { ...grant, state: 'denied' };
-      await grants.set(key, decided, grant.endsAt - now);
-      return true;
+    async decide({ userCode }, person, now) {
+      const decided = await codes.take(userCode, now, async ({ device }) => {
+        await decisions.set(device, person ? { person } : {}, GRANT_MS);
+        return true;
+      });
+      return decided === true;
     },
 
     async redeem(deviceCode, issue, now) {
-      if (!DEVICE_CODE.test(deviceCode)) return 'expired_token';
-      const key = hashId(deviceCode);
-      const grant = await grants.get(key);
-      if (!grant || now >= grant.endsAt) return 'expired_token';
-      if (grant.state === 'denied') return 'access_denied';
-      const { person } = grant;
-      if (!person) return (await isTooEarly(key, now)) ? 'slow_down' : 'authorization_pending';
-      const holder = randomId();
-      if (!(await isFirst(counters, 'redeem', key, holder, now))) return 'expired_token';
-      try {
-        const issued = await issue(grant, person);
-        await grants.delete(key).catch(() => undefined);
-        return issued;
-      } catch (error) {
-        // No tokens were issued: the next poll may get them.
-        await counters.release(`redeem.${key}`, holder).catch(() => undefined);
-        throw error;
-      }
+      const device = hashId(deviceCode);
+      if (!(await devices.find(deviceCode, now))) return 'expired_token';
+      const decision = await decisions.get(device);
+      if (!decision) return (await isTooEarly(device, now)) ? 'slow_down' : 'authorization_pending';
+      const { person } = decision;
+      if (!person) return 'access_denied';
+      return (await devices.take(deviceCode, now, (grant) => issue(grant, person))) ?? 'expired_token';
     },
   };
 }

@@ -9,9 +9,11 @@ import { USERS } from '../../policies/kit/index.ts';
 import { createCookies } from '../kit/cookies.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments, withStore } from '../kit/documents.ts';
 import { INTRODUCTIONS, type Introduction } from '../kit/introductions.ts';
+import { peopleOf } from '../kit/people.ts';
+import { createSecrets, findSecret, type StoredSecret } from '../kit/secrets.ts';
 import { CONFIG_SCHEMA, findProblems, readOptions, type SignInOptions } from './config-schema.ts';
 import { deviceRoutes } from './device-page.ts';
-import { createGrants, type Grant } from './grants.ts';
+import { createGrants, type Decision, GRANT_MS, type Grant, type PendingGrant } from './grants.ts';
 import { registerSignIns } from './manage.ts';
 import { settingsRoute } from './managed-settings.ts';
 import { createRates, oauthRoutes } from './oauth-routes.ts';
@@ -54,12 +56,16 @@ export default definePlugin({
         signIns: documents,
         ofUsers,
         counters,
+        findPerson: peopleOf(api),
       },
       options,
     );
+    const secrets = <T>(name: string) =>
+      createSecrets<T>(name, GRANT_MS, createDocuments(api.keyv<StoredSecret<T>>(name)), counters);
     const grants = createGrants({
-      grants: createDocuments(api.keyv<Grant>('grants')),
-      codes: createDocuments(api.keyv<string>('codes')),
+      devices: secrets<Grant>('devices'),
+      codes: secrets<PendingGrant>('codes'),
+      decisions: createDocuments(api.keyv<Decision>('decisions')),
       counters,
     });
     const {
@@ -68,9 +74,9 @@ export default definePlugin({
     } = api;
     const parts = { options, grants, signIns, audit, log, count: createRates(), refuse: createRefuse(api, options) };
     for (const route of oauthRoutes(parts)) api.route(route);
-    const introductions = api.stores.shared<Introduction>(INTRODUCTIONS);
+    const introductions = api.stores.shared<StoredSecret<Introduction>>(INTRODUCTIONS);
     const cookies = createCookies(options.isSecure, options.basePath);
-    const people = { get: (key: string) => withStore(() => introductions.get(key)) };
+    const people = { find: (id: string, now: number) => findSecret(introductions, id, now) };
     for (const route of deviceRoutes({ ...parts, cookies, introductions: people })) api.route(route);
     api.route(settingsRoute(config.managedSettings, signIns));
     registerSignIns(api, signIns);
@@ -78,18 +84,23 @@ export default definePlugin({
   },
 });
 
-/** Throws for people who are blocked here, and for those whom the configuration does not admit. */
+/** Throws for people whom the configuration does not admit. */
+function refuseOthers(words: readonly string[], { allow }: SignInOptions): void {
+  if (allow && !allow.some((word) => words.includes(word)))
+    throw new GatewayError(
+      'permission_denied',
+      'Your account is not in a group that may sign in with programs. Ask your administrator, then start again.',
+    );
+}
+
+/** Throws also for people who are blocked here. */
 function createRefuse(
   api: Pick<PluginApi, 'books'>,
-  { allow }: SignInOptions,
+  options: SignInOptions,
 ): (person: { readonly userId: string; readonly words: readonly string[] }) => Promise<void> {
   const users = api.books.records<UserRecord>(USERS);
   return async ({ userId, words }) => {
-    if (allow && !allow.some((word) => words.includes(word)))
-      throw new GatewayError(
-        'permission_denied',
-        'Your account is not in a group that may sign in with programs. Ask your administrator, then start again.',
-      );
+    refuseOthers(words, options);
     const { value } = await withStore(() => users.find(userId));
     if (value?.blockedAt !== undefined)
       throw new GatewayError(
@@ -100,8 +111,8 @@ function createRefuse(
 }
 
 /** Accepts access tokens in place of keys. They belong to a person: spending is the person's own, without any key. */
-function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns): void {
-  const order = Object.entries(plans);
+function authenticate(api: PluginApi, options: SignInOptions, signIns: SignIns): void {
+  const order = Object.entries(options.plans);
   api.hook('authenticate', async ({ credential, now, beforeLookup }): Promise<Principal | undefined> => {
     if (!credential.startsWith(ACCESS_PREFIX)) return undefined;
     const signIn = await signIns.find(credential, now, beforeLookup);
@@ -113,6 +124,7 @@ function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns
         { headers: { 'x-should-retry': 'false' } },
       );
     const { userId, words } = signIn;
+    refuseOthers(words, options);
     const plan = order.find(([word]) => words.includes(word))?.[1];
     return Object.freeze({ credential: 'key', userId, account: userId, ...(plan !== undefined && { plan }) });
   });

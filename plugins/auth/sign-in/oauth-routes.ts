@@ -1,13 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  GatewayError,
-  isGatewayError,
-  type PluginApi,
-  type Route,
-  type RouteContext,
-} from '../../../contract/index.ts';
-import { createLocalCounters, networkOf } from '../../policies/kit/index.ts';
+import { isGatewayError, type PluginApi, type Route, type RouteContext } from '../../../contract/index.ts';
 import { DEVICE_PATH } from '../kit/introductions.ts';
+import { createSignInRate } from '../kit/sign-in-rate.ts';
 import type { SignInOptions } from './config-schema.ts';
 import { GRANT_MS, type Grants, INTERVAL_S } from './grants.ts';
 import type { SignIns, Tokens } from './sign-ins.ts';
@@ -25,27 +19,14 @@ export interface OAuthParts {
   refuse(person: { readonly userId: string; readonly words: readonly string[] }): Promise<void>;
 }
 
-/** Requests per minute from one network, per process; ten times as many overall. */
+/** Requests per minute from one network. */
 const RATES = Object.freeze({ begin: 30, code: 30, token: 600 });
 export type Rate = keyof typeof RATES;
-const MINUTE_MS = 60_000;
 
-/** Counts by network (for IPv6 the first 64 bits). */
 export function createRates(): OAuthParts['count'] {
-  const counters = createLocalCounters();
-  return async (what, address, now) => {
-    const window = { windowMs: MINUTE_MS, amount: 1 };
-    const { refused, states } = await counters.take(
-      [
-        { ...window, key: `${what} ${networkOf(address)}`, limit: RATES[what] },
-        { ...window, key: what, limit: 10 * RATES[what] },
-      ],
-      now,
-    );
-    if (refused === undefined) return;
-    const retryAfterMs = states[refused]?.resetMs ?? MINUTE_MS;
-    throw new GatewayError('rate_limited', 'Too many sign-in requests. Try again in a minute.', { retryAfterMs });
-  };
+  const { begin, code, token } = RATES;
+  const rates = { begin: createSignInRate(begin), code: createSignInRate(code), token: createSignInRate(token) };
+  return (what, address, now) => rates[what](address, now);
 }
 
 /** OAuth errors (RFC 6749, section 5.2) with their status. */
@@ -203,7 +184,9 @@ async function redeem(
     async ({ program, address }, person) => {
       // The person may have been blocked since.
       await refuse(person).catch(asGrantError);
-      const tokens = await signIns.begin({ ...person, program, address }, now);
+      // The words of the person are those of their latest sign-in, and not copied.
+      const { words: _words, ...who } = person;
+      const tokens = await signIns.begin({ ...who, program, address }, now);
       const actor = { via: 'console', userId: person.userId, address } as const;
       await audit({ actor, action: 'sign-in.begin', subject: person.userId, after: { program } });
       return tokens;
@@ -220,11 +203,8 @@ async function refresh(
   ctx: Pick<RouteContext, 'state'>,
   now: number,
 ): Promise<Tokens> {
-  const found = await signIns.refresh(token, now);
-  if (typeof found !== 'string') {
-    await refuse(found.signIn).catch(asGrantError);
-    return found;
-  }
+  const found = await signIns.refresh(token, now, (signIn) => refuse(signIn).catch(asGrantError));
+  if (typeof found !== 'string') return found;
   if (found === 'reused')
     log.warn(
       { request_id: ctx.state.requestId, address: ctx.state.ip },

@@ -3,10 +3,11 @@ import type { Counters } from '../../../contract/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { type StoredDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';
+import type { FindPerson } from '../kit/people.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
 /** Sign-in of a person's program. Written once, and removed only at its end. */
-export interface SignIn extends IntroducedPerson {
+export interface SignIn extends Omit<IntroducedPerson, 'words'> {
   /** Name sent by the program. */
   readonly program: string;
   /** Address of its request. */
@@ -38,6 +39,8 @@ export interface SignInParts {
   readonly signIns: StoredDocuments<SignIn>;
   readonly ofUsers: Pick<UserDocuments, 'add' | 'keys'>;
   readonly counters: Pick<Counters, 'lease' | 'release'>;
+  /** Finds the person of a sign-in, as `openid` knows them now. */
+  readonly findPerson: FindPerson;
 }
 
 export interface SignInTimes {
@@ -53,10 +56,14 @@ export interface Tokens {
   readonly signIn: SignIn;
 }
 
-/** Sign-in with its id, which is not a credential. */
+/** Sign-in with its id, which is not a credential, and the present words of its person. */
 export interface FoundSignIn extends SignIn {
+  readonly words: readonly string[];
   readonly id: string;
 }
+
+/** Throws for a person who may no longer sign in; the refresh token stays valid. */
+export type CheckSignIn = (signIn: FoundSignIn) => Promise<void>;
 
 /** Reason why a refresh token was refused. */
 export type Refused = 'unknown' | 'used' | 'reused';
@@ -68,7 +75,7 @@ export interface SignIns {
    * Exchanges a refresh token, once. A reuse ends the sign-in, since the token was copied. Within {@link OVERLAP_MS} a
    * reuse is only refused, because two programs may share a token file.
    */
-  refresh(token: string, now: number): Promise<Tokens | Refused>;
+  refresh(token: string, now: number, check?: CheckSignIn): Promise<Tokens | Refused>;
   /**
    * Finds the sign-in of an access token, by store data of at most {@link KNOWN_MS} ago. `beforeLookup` is called
    * before a look-up.
@@ -122,14 +129,14 @@ class StoredSignIns implements SignIns {
     return this.#issue(id, signIn, now);
   }
 
-  async refresh(token: string, now: number): Promise<Tokens | Refused> {
+  async refresh(token: string, now: number, check?: CheckSignIn): Promise<Tokens | Refused> {
     const { refreshes, counters } = this.#parts;
     if (!REFRESH.test(token)) return 'unknown';
     const key = hashId(token);
     const stored = await refreshes.get(key);
     const signIn = stored && (await this.get(stored.signIn, now));
     if (!stored || !signIn) return 'unknown';
-    const { id, ...rest } = signIn;
+    const { id, words: _words, ...rest } = signIn;
     const holder = randomId();
     const lifeMs = signIn.endsAt - now;
     // Of several concurrent requests, on any node, only one continues.
@@ -140,6 +147,7 @@ class StoredSignIns implements SignIns {
     }
     if (!isFirst || stored.usedAt !== undefined) return 'used';
     try {
+      await check?.(signIn);
       const tokens = await this.#issue(id, rest, now);
       await refreshes.set(signIn.userId, key, { signIn: id, usedAt: now }, lifeMs);
       return tokens;
@@ -181,7 +189,8 @@ class StoredSignIns implements SignIns {
 
   async get(id: string, now: number): Promise<FoundSignIn | undefined> {
     const signIn = await this.#parts.signIns.get(id);
-    return signIn && now < signIn.endsAt ? { ...signIn, id } : undefined;
+    const person = signIn && now < signIn.endsAt ? await this.#parts.findPerson(signIn.userId) : undefined;
+    return signIn && person && { ...signIn, words: person.words, id };
   }
 
   async ofUser(userId: string, now: number): Promise<readonly FoundSignIn[]> {

@@ -45,7 +45,7 @@ export function createClient(instance: ClientOptions): AiClient {
       const draft: Draft = (make) => draftRequest(instance, signal, make);
       const context: CallContext = {
         ...{ signal, providerOptions },
-        ...(!ownTransport && { findLosses: (id, model, options) => findLosses(id, model, options, draft) }),
+        ...(!ownTransport && { findLosses: (examined) => findLosses(examined, draft) }),
       };
       try {
         const response = await working.run(work, () => callModel(own, request, context));
@@ -126,7 +126,7 @@ async function sendByGateway(input: unknown, init?: RequestInit): Promise<Respon
     { ...init, ...(init?.body instanceof ReadableStream && { duplex: 'half' }) } as RequestInit,
   );
   if (draft || !run) {
-    draft?.(`${request.url}\n${headerLines(request.headers)}\n${await request.text()}`);
+    draft?.(await draftText(request));
     throw new Error('This request is a draft.');
   }
   const url = new URL(request.url);
@@ -152,10 +152,13 @@ async function sendByGateway(input: unknown, init?: RequestInit): Promise<Respon
   }
 }
 
-/** Headers, but for those that differ in each request. */
-function headerLines(headers: Headers): string {
+/** A request as text, but for what differs in each request. */
+async function draftText(request: Request): Promise<string> {
   const changing = /^(?:authorization|date|x-amz-)|id$|trace/;
-  return [...headers].flatMap(([name, value]) => (changing.test(name) ? [] : [`${name}: ${value}`])).join('\n');
+  const headers = [...request.headers].flatMap(([name, value]) => (changing.test(name) ? [] : [`${name}: ${value}`]));
+  const [, boundary] = /boundary=([^;]+)/.exec(request.headers.get('content-type') ?? '') ?? [];
+  const text = [request.url, ...headers, await request.text()].join('\n');
+  return boundary === undefined ? text : text.replaceAll(boundary, '');
 }
 
 /** The body as an object, for `send` hooks. Signed bytes stay as they are. */

@@ -2,6 +2,7 @@ import { isCount, type JsonObject, readArray, readCount, readObject, readString 
 import type { FormFile, ImageOffer } from '../../formats/kit/index.ts';
 import { imagesCodec } from '../../formats/openai-operations.ts';
 import { base64Of, InvalidResult, type Job, respondWith, runModel, setNames } from './job.ts';
+import { MARK, plainSettings } from './losses.ts';
 import type { AiModel } from './package.ts';
 import { NotTaken } from './write-options.ts';
 
@@ -17,11 +18,12 @@ export const IMAGES: ImageOffer['codec'] = {
  * Generates or edits images, in as many calls as the package needs. Source:
  * https://github.com/vercel/ai/tree/main/packages/provider/src/image-model
  */
-export const makeImages: Job = async (own, body, { signal: abortSignal, providerOptions }) => {
+export const makeImages: Job = async (own, body, { signal: abortSignal, providerOptions, findLosses }) => {
   // Complete images become the events of a stream.
   const { model: id, prompt, n, size, files: given, stream: _, response_format: format, ...others } = body;
   const files = given as readonly FormFile[];
-  const model = own.model('images', readString(id) ?? '');
+  const name = readString(id) ?? '';
+  const model = own.model('images', name);
   if (files.length > 0) await assertEdits(model);
   if (files.some(({ field }) => field === 'mask') && model['supportsMaskInputs'] === false) throw noEdits();
   const images = files.filter(({ field }) => field !== 'mask').map(filePart);
@@ -32,16 +34,21 @@ export const makeImages: Job = async (own, body, { signal: abortSignal, provider
     ...(images.length > 0 && { files: images }),
     ...(mask && { mask: filePart(mask) }),
   };
+  const run = (all: JsonObject): PromiseLike<unknown> => runModel(model, 'doGenerate', all);
+  const settings = plainSettings(options, { size: 'size' });
+  const examined = { of: `images ${name}`, options, run, sample: { prompt: MARK, n: 1 }, settings };
+  const { fields: lost = [] } = (await findLosses?.(examined)) ?? {};
   const counts = countsOf(isCount(n) ? n : 1, await mostOf(model));
   const results = await runTogether(counts, abortSignal, async (count, signal) =>
-    readObject(await runModel(model, 'doGenerate', { ...options, n: count, abortSignal: signal })),
+    readObject(await run({ ...options, n: count, abortSignal: signal })),
   );
   const warnings = results.flatMap((result) => readArray(result['warnings']));
   assertFiles(files, warnings);
   const made = results.flatMap((result) => readArray(result['images'])).map(base64Of);
   if (made.length === 0 || made.includes(undefined)) throw new InvalidResult('returned no image');
   const value = { data: made.map((image) => ({ b64_json: image })), ...usageOf(results) };
-  return respondWith(value, setNames({ ...others, response_format: format === 'url' ? format : null }), warnings);
+  const missing = setNames({ ...others, response_format: format === 'url' ? format : null });
+  return respondWith(value, [...missing, ...lost], warnings);
 };
 
 /** Runs parallel calls. The first failure aborts the others, whose images would be paid for and lost. */

@@ -1,23 +1,16 @@
 import { type JsonObject, readCount, readObject, type TransportResponse } from '../../../contract/index.ts';
+import type { Examined, Losses } from './losses.ts';
 import type { AiModel, AiPackage } from './package.ts';
 import { namesOf } from './read-result.ts';
 import { jsonResponse } from './responses.ts';
 import { NotTaken } from './write-options.ts';
-
-/** What a package drops without a warning. */
-export interface Losses {
-  /** Fields of OpenAI's form. */
-  readonly fields: readonly string[];
-  /** Media types of files. */
-  readonly files: readonly string[];
-}
 
 export interface CallContext {
   readonly signal: AbortSignal;
   /** The operator's options for the package, by the name that the package gives them. */
   readonly providerOptions: JsonObject;
   /** Finds what the package drops without a warning. Missing if it uses connections of its own. */
-  readonly findLosses?: ((id: string, model: AiModel, options: JsonObject) => Promise<Losses>) | undefined;
+  readonly findLosses?: ((examined: Examined) => Promise<Losses>) | undefined;
 }
 
 /** Work of a package for a request of this plugin's codecs. */

@@ -1,52 +1,66 @@
 /** Settings and files that a package drops without a warning, found before a request is sent. */
 import { LRUCache } from 'lru-cache';
 import { isObject, type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
-import { type Losses, runModel } from './job.ts';
-import type { AiModel } from './package.ts';
 
 /** Returns the first request that a package would send, as text; undefined if it sends none. Nothing is sent. */
 export type Draft = (work: () => PromiseLike<unknown>) => Promise<string | undefined>;
 
+/** What a package drops without a warning. */
+export interface Losses {
+  /** Fields of OpenAI's form. */
+  readonly fields: readonly string[];
+  /** Media types of files. */
+  readonly files: readonly string[];
+}
+
 const NONE: Losses = Object.freeze({ fields: [], files: [] });
 
-/** Finds what a package drops, once for each combination of settings and media types of a model. */
-type FindLosses = (id: string, model: AiModel, options: JsonObject, draft: Draft) => Promise<Losses>;
+/** Call of a model, and what may be lost of it. */
+export interface Examined {
+  /** Name of the model, after its kind. */
+  readonly of: string;
+  readonly options: JsonObject;
+  readonly run: (options: JsonObject) => PromiseLike<unknown>;
+  /** Short content in place of the caller's. It has the {@link MARK}. */
+  readonly sample: JsonObject;
+  readonly settings: readonly Setting[];
+  readonly files?: readonly SampleFile[];
+}
+
+type FindLosses = (examined: Examined, draft: Draft) => Promise<Losses>;
 
 /** Maximum number of combinations that are remembered, and length of a combination. */
 const MAX_KNOWN = 500;
 const MAX_KEY = 1000;
 
+/** Creates a function that finds what a package drops, once for each combination of settings and media types of a model. */
 export function createLossFinder(): FindLosses {
   const known = new LRUCache<string, Losses>({ max: MAX_KNOWN });
-  return async (id, model, options, draft) => {
-    const settings = settingsOf(options);
-    const files = filesOf(options['prompt']);
+  return async (examined, draft) => {
+    const { of, settings, files = [] } = examined;
     if (settings.length === 0 && files.length === 0) return NONE;
-    const key = JSON.stringify([id, settings.map(({ key: own }) => own), files.map(({ key: own }) => own)]);
+    const key = JSON.stringify([of, ...[settings, files].map((each) => each.map((one) => one.key))]);
     const before = known.get(key);
     if (before) return before;
-    const { isSure, ...losses } = await findLosses(model, options, settings, files, draft);
+    const { isSure, ...losses } = await findLosses(examined, draft);
     if (isSure && key.length <= MAX_KEY) known.set(key, losses);
     return losses;
   };
 }
 
-const MARK = 'tollgate-draft-text';
+/** Text of drafts. */
+export const MARK = 'tollgate-draft-text';
+const MARKS = [MARK, Buffer.from(MARK).toString('base64')];
 
 /** Compares drafts with and without each setting. Not sure if the first request is another one, such as for a token. */
 async function findLosses(
-  model: AiModel,
-  options: JsonObject,
-  settings: readonly Setting[],
-  files: readonly SampleFile[],
+  { options, run, sample, settings, files = [] }: Examined,
   draft: Draft,
 ): Promise<Losses & { readonly isSure: boolean }> {
-  const content = [{ type: 'text', text: MARK }, ...files.map(({ part }) => part)];
-  const prompt = [{ role: 'user', content }];
   const write = (changed: JsonObject): Promise<string | undefined> =>
-    draft(() => runModel(model, 'doGenerate', { ...options, ...changed, prompt }));
+    draft(() => run({ ...options, ...changed, ...sample }));
   const whole = await write({});
-  if (!whole?.includes(MARK)) return { ...NONE, isSure: false };
+  if (whole === undefined || !MARKS.some((mark) => whole.includes(mark))) return { ...NONE, isSure: false };
   const fields = new Set<string>();
   let isSure = true;
   for (const { field, without, value } of settings) {
@@ -65,7 +79,7 @@ function isIn(request: string, value: unknown): boolean {
   return new RegExp(`[:,[]${String(value).replace(/[.+]/g, '\\$&')}[\\],}]`).test(request);
 }
 
-interface Setting {
+export interface Setting {
   readonly field: string;
   /** What the answer depends on, whether the setting arrives. */
   readonly key: string;
@@ -75,7 +89,17 @@ interface Setting {
   readonly value?: unknown;
 }
 
-/** Plain numbers and lists by their option. */
+/** Settings that are one option each, by its name. */
+export function plainSettings(options: JsonObject, fields: Readonly<Record<string, string>>): readonly Setting[] {
+  return Object.entries(fields).flatMap(([name, field]) => {
+    const value = options[name];
+    // A penalty of 0 has no effect.
+    if (value === undefined || value === null || (value === 0 && field.endsWith('penalty'))) return [];
+    return [{ field, key: field, without: { [name]: undefined }, value }];
+  });
+}
+
+/** Plain settings of language models. */
 const PLAIN = Object.freeze({
   maxOutputTokens: 'max_tokens',
   temperature: 'temperature',
@@ -87,14 +111,16 @@ const PLAIN = Object.freeze({
   stopSequences: 'stop',
 });
 
+/** Examines a call of a language model. */
+export function examineChat({ options, ...of }: Pick<Examined, 'of' | 'options' | 'run'>): Examined {
+  const files = filesOf(options['prompt']);
+  const content = [{ type: 'text', text: MARK }, ...files.map(({ part }) => part)];
+  const sample = { prompt: [{ role: 'user', content }] };
+  return { ...of, options, sample, settings: settingsOf(options), files };
+}
+
 function settingsOf(options: JsonObject): readonly Setting[] {
-  const settings: Setting[] = [];
-  for (const [name, field] of Object.entries(PLAIN)) {
-    const value = options[name];
-    // A penalty of 0 has no effect.
-    if (value === undefined || (value === 0 && field.endsWith('penalty'))) continue;
-    settings.push({ field, key: field, without: { [name]: undefined }, value });
-  }
+  const settings = [...plainSettings(options, PLAIN)];
   const { reasoning, responseFormat: format, tools, toolChoice } = options;
   // A model without thoughts has nothing to turn off.
   if (reasoning !== undefined && reasoning !== 'none')
@@ -125,7 +151,7 @@ function settingsOf(options: JsonObject): readonly Setting[] {
   return settings;
 }
 
-interface SampleFile {
+export interface SampleFile {
   readonly key: string;
   readonly mediaType: string;
   /** Short file of the same type. */

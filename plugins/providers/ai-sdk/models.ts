@@ -10,6 +10,7 @@ import {
 import { embed } from './embeddings.ts';
 import { makeImages } from './images.ts';
 import { type CallContext, type Job, runModel } from './job.ts';
+import { examineChat } from './losses.ts';
 import type { AiPackage } from './package.ts';
 import { createStreamWriter, namesOf, readResult } from './read-result.ts';
 import { describeError, eventResponse, jsonResponse } from './responses.ts';
@@ -44,7 +45,10 @@ async function chat(own: AiPackage, body: JsonObject, context: CallContext): Pro
   const { options, dropped: left } = writeOptions(body, model.specificationVersion, urls);
   const { signal: abortSignal, providerOptions, findLosses } = context;
   const given = { ...options, abortSignal, ...(Object.keys(providerOptions).length > 0 && { providerOptions }) };
-  const { fields: lost = [], files: [file] = [] } = (await findLosses?.(id, model, given)) ?? {};
+  const { fields: lost = [], files: [file] = [] } =
+    (await findLosses?.(
+      examineChat({ of: `chat ${id}`, options: given, run: (all) => runModel(model, 'doGenerate', all) }),
+    )) ?? {};
   if (file !== undefined)
     throw new NotTaken(
       `The package "${own.name}" does not send files of type ${file.slice(0, 60)}. Use another model.`,

@@ -8,6 +8,7 @@ import {
   unwrapWav,
 } from '../../tts/kit/index.ts';
 import { base64Of, InvalidResult, type Job, readTokens, respondWith, runModel } from './job.ts';
+import { MARK, plainSettings } from './losses.ts';
 import { namesOf } from './read-result.ts';
 import { NotTaken } from './write-options.ts';
 
@@ -56,14 +57,33 @@ export function speechOffer({ chat: _, native: __, models, ...endpoint }: Provid
 }
 
 /** Speaks a text. Source: https://github.com/vercel/ai/tree/main/packages/provider/src/speech-model */
-export const speak: Job = async (own, { model: id, ...given }, { signal: abortSignal, providerOptions }) => {
-  const model = own.model('speech', readString(id) ?? '');
+export const speak: Job = async (
+  own,
+  { model: id, ...given },
+  { signal: abortSignal, providerOptions, findLosses },
+) => {
+  const name = readString(id) ?? '';
+  const model = own.model('speech', name);
   const options: JsonObject = { ...given, abortSignal, providerOptions };
-  const result = readObject(await runModel(model, 'doGenerate', options));
+  const settings = plainSettings(options, SETTINGS);
+  const run = (all: JsonObject): PromiseLike<unknown> => runModel(model, 'doGenerate', all);
+  const examined = { of: `speech ${name}`, options, run, sample: { text: MARK }, settings };
+  const { fields: lost = [] } = (await findLosses?.(examined)) ?? {};
+  assertFormat(lost, options);
+  const result = readObject(await run(options));
   const { warnings, usage } = result;
-  if (namesOf(warnings).includes('format'))
-    throw new NotTaken(`This model of the package has no format "${given['outputFormat']}". Use another format.`);
+  assertFormat(namesOf(warnings), options);
   const audio = base64Of(result['audio']);
   if (audio === undefined) throw new InvalidResult('returned no audio');
-  return respondWith({ audio, usage }, [], warnings);
+  return respondWith({ audio, usage }, lost, warnings);
 };
+
+/** Settings of a speech model and their names. */
+const SETTINGS = Object.freeze({
+  ...{ voice: 'voice', outputFormat: 'format', speed: 'speed', instructions: 'instructions', language: 'language' },
+});
+
+function assertFormat(dropped: readonly string[], { outputFormat }: JsonObject): void {
+  if (dropped.includes('format'))
+    throw new NotTaken(`This model of the package has no format "${outputFormat}". Use another format.`);
+}

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../contract/index.ts';
 import { createDocuments, createStoredDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
+import { createSecrets } from '../../../../plugins/auth/kit/secrets.ts';
 import { createGrants, GRANT_MS, type Grants, readUserCode } from '../../../../plugins/auth/sign-in/grants.ts';
 import {
   createSignIns,
@@ -26,6 +27,7 @@ function openSignIns(store: Store): SignIns {
       signIns: createStoredDocuments<never>(store.stored('auth'), 'sign-ins'),
       ofUsers: createUserDocuments(store.sets, 'sign-ins'),
       counters: store.counters,
+      findPerson: async () => ({ words: ['dev'] }),
     },
     { accessForMs: HOUR_MS, signInForMs: 7 * DAY_MS },
   );
@@ -33,11 +35,10 @@ function openSignIns(store: Store): SignIns {
 
 function openGrants(store: Store): Grants {
   const { counters } = store;
-  const [grants, codes] = [
-    createDocuments(store.keyv<never>('grants')),
-    createDocuments<string>(store.keyv<never>('codes')),
-  ];
-  return createGrants({ grants, codes, counters });
+  const secrets = (name: string) =>
+    createSecrets<never>(name, GRANT_MS, createDocuments(store.keyv<never>(name)), counters);
+  const decisions = createDocuments(store.keyv<never>('decisions'));
+  return createGrants({ devices: secrets('devices'), codes: secrets('codes'), decisions, counters });
 }
 
 function tokensOf(found: Awaited<ReturnType<SignIns['refresh']>>): Tokens {

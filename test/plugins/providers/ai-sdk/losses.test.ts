@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import { fixture } from '../../../support/speech/sound.ts';
+import { respondWith, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 import { type AiRig, PACKAGES, respondAs, startAi } from './rig.ts';
 
 const MESSAGES = [{ role: 'user', content: 'Hi' }];
@@ -7,11 +8,21 @@ const WAV = { type: 'input_audio', input_audio: { data: 'UklGRiQAAABXQVZF', form
 const PDF = { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjQ=' } };
 
 /** Package of specification v4 that sends what `keep` names of its options, and nothing else. */
-const SPARSE = `export function createSparse({ fetch, baseURL, keep = [], rename = {}, defaults = {} }) {
+const SPARSE = `export function createSparse({ fetch, baseURL, keep = [], rename = {}, defaults = {}, audio = 'SUQz' }) {
   const usage = { inputTokens: { total: 3 }, outputTokens: { total: 2 } };
   const finishReason = { unified: 'stop', raw: 'stop' };
+  const write = async (options) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(options))
+      if (value instanceof Uint8Array) form.append('file', new Blob([value]), 'a.wav');
+      else if (value !== undefined && (['values', 'prompt', 'text', 'n', ...keep].includes(name))) form.append(name, JSON.stringify(value));
+    await fetch(baseURL, { method: 'POST', body: form });
+    return { warnings: [], embeddings: (options.values ?? []).map(() => [1]), images: ['iVBORw0KGgo='], audio, text: 'Hello' };
+  };
+  const model = (modelId) => ({ specificationVersion: 'v4', modelId, doEmbed: write, doGenerate: write });
   return {
     specificationVersion: 'v4',
+    embeddingModel: model, imageModel: model, speechModel: model, transcriptionModel: model,
     languageModel: (id) => ({
       specificationVersion: 'v4', provider: 'sparse', modelId: id, supportedUrls: {},
       async doGenerate(options) {
@@ -148,6 +159,56 @@ describe('what a package of the AI SDK drops without a warning', () => {
     expect((await send({ max_tokens: 78, reasoning_effort: 'none', presence_penalty: 0 })).dropped).to.deep.equal([
       'max_tokens',
     ]);
+  });
+
+  it('44: is also the dimensions of vectors', async function () {
+    const name = '@ai-sdk/cohere-latest';
+    if (!PACKAGES[name]) this.skip();
+    await start(name);
+    rig?.vendor.script(({ send: reply }) =>
+      reply(respondWith(200, { embeddings: { float: [[0.5, 0.25]] }, meta: { billed_units: { input_tokens: 1 } } })),
+    );
+    const response = await rig?.gateway.post('/v1/embeddings', { model: 'acme/m-1', input: 'Hi', dimensions: 2 });
+    expect(response?.status, await response?.text()).to.equal(200);
+    expect(response?.headers.get('x-tollgate-dropped')).to.equal('dimensions');
+    expect(rig?.vendor.requests).to.have.length(1);
+  });
+
+  const SOUND = fixture('hi.mp3').toString('base64');
+  const SPEECH = { input: 'Hi', voice: 'ash', speed: 1.5, response_format: 'mp3' };
+  const TIMES = new FormData();
+  TIMES.append('model', 'acme/m-1');
+  TIMES.append('timestamp_granularities[]', 'word');
+  TIMES.append('file', new Blob([Buffer.from('RIFF')], { type: 'audio/wav' }), 'a.wav');
+  for (const [path, body, fields, option] of [
+    ['/v1/images/generations', { prompt: 'A beach', size: '512x768' }, 'size', 'size'],
+    ['/v1/audio/speech', SPEECH, 'voice, speed', 'voice speed'],
+    ['/v1/audio/transcriptions', TIMES, 'timestamp_granularities', 'timestampGranularities'],
+  ] as const)
+    for (const isKept of [false, true])
+      it(`44: is ${isKept ? 'not ' : ''}${fields} of ${path}, in a form as well`, async () => {
+        const keep = ['outputFormat', ...(isKept ? option.split(' ') : [])];
+        const { gateway, vendor } = await start('./sparse.mjs', { options: { keep, audio: SOUND }, models: ['m-1'] });
+        vendor.script(({ send: reply }) => reply(respondWith(200, {})));
+        const response =
+          body instanceof FormData
+            ? await fetch(gateway.url + path, {
+                method: 'POST',
+                headers: { authorization: `Bearer ${gateway.key}` },
+                body,
+              })
+            : await gateway.post(path, { model: 'acme/m-1', ...body });
+        const dropped = response.headers.get('x-tollgate-dropped');
+        expect([response.status, dropped], await response.text()).to.deep.equal([200, isKept ? null : fields]);
+        expect(vendor.requests).to.have.length(1);
+      });
+
+  it('44: is a format of speech, so the next target answers', async () => {
+    const { gateway } = await start('./sparse.mjs', { models: ['m-1'] });
+    const response = await gateway.post('/v1/audio/speech', { model: 'acme/m-1', ...SPEECH });
+    const { error } = (await response.json()) as { error: { message: string; code: string } };
+    expect([response.status, error.code]).to.deep.equal([404, 'unsupported_model']);
+    expect(error.message).to.include('no format "mp3"');
   });
 
   it('44: is not judged by a request of another kind, such as one for a token', async () => {
