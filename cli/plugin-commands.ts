@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { nearest } from '../contract/nearest.ts';
 import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
+import type { Generation } from '../core/calls/generation.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
 import { type ConfigLocation, loadFor, withGeneration } from './load.ts';
@@ -48,28 +49,32 @@ export async function runPluginCommand(
   context: CommandContext,
   place?: ConfigLocation,
 ): Promise<void> {
-  await withGeneration(
-    context,
-    async ({ registry, foundation: { store } }) => {
-      const found = registry.commands.get(name)?.value;
-      if (!found) {
-        const near = nearest(name, registry.commands.keys());
-        throw new CliError(
-          `no plugin of this configuration has the command "${name}"`,
-          EXIT.usage,
-          near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Enable the plugin with this command.',
-        );
-      }
-      if (store.endsWithProcess && found.changesStore !== false)
-        throw new CliError(
-          `"${name}" has no lasting effect: the store is memory, which ends with this command`,
-          EXIT.config,
-          'Use a persistent store, such as store: sqlite:./data. For a first key with memory, set auth: { api-key: { bootstrap: true } }.',
-        );
-      await buildCommand(found, context).parseAsync(namedOrListed(found, words), { from: 'user' });
-    },
-    place,
-  );
+  await withGeneration(context, (generation) => runCommandOf(generation, name, words, context), place);
+}
+
+/** Runs a command of a generation that is open. */
+export async function runCommandOf(
+  { registry, foundation: { store } }: Pick<Generation, 'registry' | 'foundation'>,
+  name: string,
+  words: readonly string[],
+  context: CommandContext,
+): Promise<void> {
+  const found = registry.commands.get(name)?.value;
+  if (!found) {
+    const near = nearest(name, registry.commands.keys());
+    throw new CliError(
+      `no plugin of this configuration has the command "${name}"`,
+      EXIT.usage,
+      near.length > 0 ? `Did you mean ${near.join(' or ')}?` : 'Enable the plugin with this command.',
+    );
+  }
+  if (store.endsWithProcess && found.changesStore !== false)
+    throw new CliError(
+      `"${name}" has no lasting effect: the store is memory, which ends with this command`,
+      EXIT.config,
+      'Use a persistent store, such as store: sqlite:./data. For a first key with memory, set auth: { api-key: { bootstrap: true } }.',
+    );
+  await buildCommand(found, context).parseAsync(namedOrListed(found, words), { from: 'user' });
 }
 
 /** A noun without a subcommand runs `list`. */

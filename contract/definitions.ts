@@ -305,7 +305,6 @@ const PROVIDER = define<Provider>({
     unknown: { oneOf: { passed: true, dropped: true } },
     extras: TEXTS,
     lacks: byName('text'),
-    notes: TEXTS,
   }),
   continues: 'function',
   refreshModelsMs: 'number',

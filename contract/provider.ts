@@ -516,8 +516,6 @@ export interface FieldTable {
    * Features that its responses never have, each with the source. The conformance kit checks it against the fixtures and the rules.
    */
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
-  /** Differences that callers may notice and no rule covers; one sentence each, for the docs. */
-  readonly notes?: readonly string[];
 }
 
 /**

@@ -59,9 +59,6 @@ export default openaiCompatible({
   // Audio is billed by the second, in addition to tokens.
   usageUnits: ({ prompt_audio_seconds: seconds }) =>
     typeof seconds === 'number' && seconds > 0 ? { seconds } : undefined,
-  notes: [
-    'The gateway adds an assistant turn `OK.` between a tool result and a user turn (`turnOrder.alternate`), since the vendor rejects a user turn there.',
-  ],
   lacks: {
     'log probabilities': 'requests and responses have no field for them',
     'reasoning tokens': 'its usage does not count them separately',

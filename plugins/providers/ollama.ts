@@ -49,9 +49,6 @@ export default openaiCompatible({
   replay: 'reasoning',
   remoteMedia: 'refuse',
   messages: checkImages,
-  notes: [
-    'Requests use its OpenAI-compatible API, not `/api/chat`. Set `keep_alive` and `options` such as `num_ctx` on the server (`OLLAMA_KEEP_ALIVE`, `OLLAMA_CONTEXT_LENGTH`) or in the model file.',
-  ],
   lacks: { 'cached tokens': 'its usage has three counts only', 'reasoning tokens': 'its usage has three counts only' },
   embeddings: { fields: { user: drop() } },
 });

@@ -278,13 +278,7 @@ function modelLister({ path, listedPrice }: Differences): NonNullable<Provider['
 
 /** Field table of the codec for docs and tests: the vendor's rules, and those that follow from its other data. */
 function fieldTable(differences: Differences): FieldTable {
-  const { fields = {}, variants, unknown = 'dropped', extras, lacks, notes = [] } = differences;
-  const hasResponses = variants?.some(({ wire }) => wire === 'responses') ?? false;
-  const allNotes = [
-    ...(hasResponses ? [RESPONSES_NOTE] : []),
-    ...(differences.thinkTags ? [THINK_NOTE] : []),
-    ...notes,
-  ];
+  const { fields = {}, variants, unknown = 'dropped', extras, lacks } = differences;
   return {
     fields: {
       ...LEGACY_FUNCTIONS,
@@ -302,14 +296,8 @@ function fieldTable(differences: Differences): FieldTable {
     }),
     ...(extras && { extras }),
     ...(lacks && { lacks }),
-    ...(allNotes.length > 0 && { notes: allNotes }),
   };
 }
-
-const THINK_NOTE = 'Thinking in `<think>` tags at the start of the text becomes `reasoning_content`.';
-
-const RESPONSES_NOTE =
-  'Requests sent by the Responses API are not stored by the vendor (`store: false`). Response fields that chat completions do not have are dropped. Reasoning is returned summarized and encrypted; clients that send `reasoning_details` back let the model resume it.';
 
 function messagesRule(differences: Differences, wire: Variant['wire'] = 'chat'): FieldRule {
   const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES } = differences;

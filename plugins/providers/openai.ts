@@ -30,10 +30,6 @@ export default openaiCompatible({
   embeddings: {},
   operations: ['batches', 'images', 'moderations', 'realtime', 'transcription'],
   reasoningSummary: 'auto',
-  notes: [
-    'Deep research models search the web in every call with the vendor’s own tool; the ledger does not contain its fees.',
-    'At a regional host (`https://eu.api.openai.com/v1`) models from `gpt-5.4` on cost 10 % more than the table, and the ledger charges that.',
-  ],
   lacks: {
     'reasoning content':
       'chat completions return only the number of reasoning tokens; requests sent by the Responses API get summaries',

@@ -58,7 +58,6 @@ export default openaiCompatible({
     'parallel tool calls': 'it has no tools',
     'tool calls': 'it has no tools',
   },
-  notes: ['Pages that it found become `url_citation`, in the order of the numbers in the text: `[1]` is the first.'],
 });
 
 const ANY_OBJECT = Object.freeze({ type: 'json_schema', json_schema: { schema: { type: 'object' } } });

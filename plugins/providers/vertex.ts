@@ -67,11 +67,6 @@ interface VertexConfig extends ProviderConfig {
 /** Gemini's table without the rules that apply only to its own API. */
 const FIELDS: FieldTable = Object.freeze({
   ...GEMINI_FIELDS,
-  notes: [
-    ...(GEMINI_FIELDS.notes ?? []),
-    'At a `location` other than `global`, Gemini 3 and later cost 10 % more than the table, and the ledger charges that.',
-    'Claude uses its own format (`rawPredict`, `anthropic_version: vertex-2023-10-16`). The table has no prices for it; set `prices`.',
-  ],
   fields: {
     ...GEMINI_FIELDS.fields,
     store: { rule: 'dropped', note: 'Vertex AI has no such field.', neutral: [false] },

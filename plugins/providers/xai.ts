@@ -75,9 +75,6 @@ export default openaiCompatible({
   // A dollar is 10^10 ticks.
   usageCost: ({ cost_in_usd_ticks: ticks }) => (typeof ticks === 'number' ? ticks / 1e10 : undefined),
   repeatsReasoning: true,
-  notes: [
-    'If the last message is from the assistant, the vendor may repeat its text at the start of the response. The gateway does not remove the repetition.',
-  ],
   errors: {
     codes: { 'the service is currently unavailable': 'overloaded' },
     // An invalid key is a 400 without a code, an empty account a 403 or 429.

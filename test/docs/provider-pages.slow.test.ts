@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { SAMPLES } from '../conformance/provider-samples.ts';
 import { arrivedCell, type DialectRuns, openDialectRuns } from '../support/pages/dialect-runs.ts';
-import { formatProviderPage, keepGuide, readArrivals } from '../support/pages/provider-page.ts';
+import { formatProviderPage, keepWritten, readArrivals } from '../support/pages/provider-page.ts';
 import { loadProviders } from '../support/plugins/all-providers.ts';
 
 const FOLDER = new URL('../../docs/providers/', import.meta.url);
@@ -22,7 +22,7 @@ describe('docs/providers', function () {
       const page = new URL(`${provider.name}.md`, FOLDER);
       expect(existsSync(page)).to.equal(true);
       const text = readFileSync(page, 'utf8');
-      expect(text).to.equal(keepGuide(text, formatProviderPage(provider, await readArrivals(provider, runs))));
+      expect(text).to.equal(keepWritten(text, formatProviderPage(provider, await readArrivals(provider, runs))));
     });
 
   it('has a matrix that says of each field what arrived (E22)', async () => {

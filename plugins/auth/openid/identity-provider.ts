@@ -77,7 +77,7 @@ export function createIdentityProvider({ options, now, fetch: fetchBy = fetch }:
         const { id_token: idToken = '', access_token: accessToken } = tokens;
         return { idToken, claims: tokens.claims() as SignedIn['claims'], accessToken };
       } catch (error) {
-        throw explain(error);
+        throw explainGrant(error);
       }
     },
 
@@ -122,7 +122,9 @@ async function discover(options: OpenIdOptions, fetchBy: Fetch): Promise<Configu
     const url = parseSafeUrl(address);
     if (!url) throw new Error(`${options.discovery.href} names an endpoint that is no https URL`);
     const { status, text, headers } = await fetchBounded(url, fetchBy, { method, headers: sent, body });
-    if (status === 200 && !isObject(parseJson(text))) throw new Error(`${url.href} returned no JSON object`);
+    const isKnown = status === 200 || (status >= 400 && status < 500);
+    if (!isKnown) throw new Error(`${url.href} returned status ${status}`);
+    if (!isObject(parseJson(text))) throw new Error(`${url.href} returned status ${status} and no JSON object`);
     return new Response(text, { status, headers });
   };
   allowInsecureRequests(config);
@@ -154,7 +156,7 @@ const INVALID: ReadonlySet<string | undefined> = new Set([
   'OAUTH_KEY_SELECTION_FAILED',
 ]);
 
-function explain(error: unknown): Error {
+function explainGrant(error: unknown): Error {
   if (error instanceof AuthorizationResponseError) return refusedByProvider(error.error);
   if (error instanceof WWWAuthenticateChallengeError) {
     const codes = error.cause.map(({ parameters }) => parameters['error'] ?? 'no error code');
@@ -167,6 +169,10 @@ function explain(error: unknown): Error {
     if (error.status === 401 || CLIENT_ERRORS.has(error.error)) return clientRefused(cause);
     return error.status === 400 ? signInRefused(cause) : providerUnavailable(cause);
   }
+  return explain(error);
+}
+
+function explain(error: unknown): Error {
   const isInvalid = error instanceof ClientError && INVALID.has(error.code);
   return isInvalid ? signInRefused(error) : providerUnavailable(error);
 }

@@ -239,10 +239,6 @@ export const ANTHROPIC_INNER: Pick<Leniency, 'dialect' | 'innerFields' | 'lacksF
 /** Rules for each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
-  notes: [
-    'An unknown stop reason, `pause_turn` and `compaction` become `length` (incomplete), never `stop`. Callers of Messages get the original value.',
-    'Opus, Sonnet and Haiku 5.5, Fable and Mythos 5.1 and later bind thinking to the messages before it. If those changed, the vendor drops the thinking instead of rejecting the request (`thinking.block_binding`, the beta `thinking-binding-controls-2026-08-01`). `betas.deny` disables this.',
-  ],
   extras: [
     ...['top_k', 'thinking', 'cache_control', 'betas', 'context_management', 'inference_geo', 'output_config'],
     'stop_sequences',

@@ -90,12 +90,6 @@ export const IMAGES_APART = /(?:^|\.)openai\./;
 /** Rules of Converse for each field of a chat request. */
 export const CONVERSE_FIELDS: FieldTable = {
   unknown: 'dropped',
-  notes: [
-    'Claude uses its own format (`invoke`, `anthropic_version: bedrock-2023-05-31`), all other models use Converse.',
-    'OpenAI’s models refuse images in tool results, so these follow the tool results of their turn.',
-    'An unknown stop reason becomes `length` (incomplete), never `stop`.',
-    'Errors of a stream are exceptions in it; the call then ends with an error frame.',
-  ],
   lacks: {
     'log probabilities': 'Converse has no field',
     'reasoning tokens': 'its usage does not count them separately',

@@ -280,10 +280,6 @@ const FIELDS: FieldRules = Object.freeze({
 export const GEMINI_FIELDS: FieldTable = {
   fields: FIELDS,
   unknown: 'dropped',
-  notes: [
-    'Unknown models get a restricted request: no `minimal` thinking, no penalties, one candidate.',
-    'A failed finish reason (`MALFORMED_FUNCTION_CALL`, `OTHER`, `NO_IMAGE`) or an unknown one becomes an error after the content so far, never `stop`. Without content, the gateway tries the next target.',
-  ],
   extras: ['top_k', 'safety_settings', 'media_resolution', 'thinking_config', 'cached_content'],
   variants: [
     {

@@ -246,8 +246,6 @@ export interface Differences extends UsageRules {
   readonly listedPrice?: (row: JsonObject) => unknown;
   /** Features that its responses lack, with the evidence for each. */
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
-  /** Notes for the docs on visible behaviour that no rule describes; one sentence each. */
-  readonly notes?: readonly string[];
   /** Response format of a vendor that accepts this wire, except for names. */
   readonly wire?: OwnWire;
   readonly models?: readonly ModelInfo[];

@@ -244,10 +244,6 @@ const SPEC = Object.freeze({
   // Encodings are made of the vectors.
   embeddings: { fields: { user: drop() } },
   lacks: { 'log probabilities': 'the AI SDK has no field for them' },
-  notes: [
-    'Metadata of a package, such as signatures, comes back to it in `reasoning_details`, sealed for the account; clients that keep only the text of a thought lose it.',
-    'A package may be answered from `options` and `providerOptions` alone: callers set no option of a package.',
-  ],
   errors: {
     codes: {
       ...FAILURES,

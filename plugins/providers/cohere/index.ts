@@ -94,10 +94,6 @@ export default openaiCompatible({
     'log probabilities': 'it returns token ids instead of texts',
     'reasoning tokens': 'its usage does not count them separately',
   },
-  notes: [
-    'The ledger charges its `billed_units`, which exclude tokens that the vendor adds to a request.',
-    'Citations are passed on in the message unchanged; citations of web pages also become `url_citation`. The plan before tool calls becomes reasoning.',
-  ],
   errors: {
     messages: [
       { status: [400], text: /too many tokens|context (?:length|window)/i, is: 'context_length' },

@@ -5,10 +5,12 @@ import path from 'node:path';
 import OpenAI from 'openai';
 import { type LoadedConfig, loadConfig } from '../../../config/load-config.ts';
 import { createGateway, type Gateway } from '../../../core/app.ts';
+import { createGeneration, type Generation } from '../../../core/calls/generation.ts';
 import { createLogger } from '../../../core/logger.ts';
+import { openFoundation } from '../../../core/plugins/foundation.ts';
 import { connect } from '../../../egress/http-client.ts';
 import { withCopies } from '../plugins/plugin-copies.ts';
-import { keepIn, resultOf } from '../processes/plugin-command.ts';
+import { keepIn, resultOf, resultOn } from '../processes/plugin-command.ts';
 import { shareMemory } from '../stores/shared-memory.ts';
 
 export interface TestGateway extends Gateway {
@@ -87,6 +89,8 @@ export async function startGateway(
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
+  /** Generation that creates keys: tests create many, and each command for itself would set up all plugins. */
+  let keyMaker: ReturnType<typeof openGeneration> | undefined;
   const key = gateway.announcements.find(({ use }) => use === 'key')?.value ?? '';
   const url = gateway.url;
   const own: Omit<TestGateway, keyof Gateway> = {
@@ -113,15 +117,38 @@ export async function startGateway(
       const exitWith = (code: number): void => {
         exitCode = code;
       };
+      const isKey = words[0] === 'keys' && words[1] === 'create';
+      // Plans and teams may have changed since the generation read them.
+      if (memory && isKey && !words.includes('--plan') && !words.includes('--team')) {
+        keyMaker ??= openGeneration(loadFor('forCommand'));
+        return (await resultOn((await keyMaker).generation, words, file, exitWith)) as T;
+      }
       const loaded = await loadFor('forCommand');
       return (await resultOf(words, file, { cwd: folder, env, loaded }, exitWith)) as T;
     },
     exitCode: () => exitCode,
     async stop() {
+      await (await keyMaker)?.close();
       await gateway.close();
       await rm(folder, { recursive: true, force: true });
     },
   };
   // Properties of the gateway stay getters: the OpenAPI document is built only when a test reads it.
   return Object.setPrototypeOf(own, gateway) as TestGateway;
+}
+
+/** Opens a generation without a port, as a command does. */
+async function openGeneration(
+  loading: Promise<LoadedConfig>,
+): Promise<{ readonly generation: Generation; close(): Promise<void> }> {
+  const loaded = await loading;
+  const foundation = await openFoundation(loaded, createLogger({ level: 'silent' }));
+  const generation = await createGeneration(foundation, loaded);
+  return {
+    generation,
+    async close() {
+      await generation.close();
+      await foundation.close();
+    },
+  };
 }

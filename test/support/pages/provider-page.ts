@@ -26,13 +26,15 @@ const VERBS = {
 /** Arrival of each field, by name; fields without a sample are missing. */
 export type Arrivals = Readonly<Record<string, Arrival | undefined>>;
 
-/** Marks of the part of a page that a person writes. */
+/** Marks of the parts of a page that a person writes: the guide below the title, and notes at the end. */
 const GUIDE = /<!-- guide -->[\s\S]*?<!-- \/guide -->\n\n/;
+const NOTES = /\n<!-- notes -->[\s\S]*?<!-- \/notes -->\n$/;
 
-/** Puts the guide of the page so far, if it has one, into the new page. */
-export function keepGuide(before: string, page: string): string {
-  const [guide] = GUIDE.exec(before) ?? [];
-  return guide === undefined ? page : page.replace('\n\n', () => `\n\n${guide}`);
+/** Puts the written parts of the page so far into the new page. */
+export function keepWritten(before: string, page: string): string {
+  const [guide = ''] = GUIDE.exec(before) ?? [];
+  const [notes = ''] = NOTES.exec(before) ?? [];
+  return page.replace('\n\n', () => `\n\n${guide}`) + notes;
 }
 
 /** Arrival of each field of the provider's table at its vendor, through a gateway. */
@@ -89,7 +91,6 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, 
           ...keptSection(everyEffect(provider.effects, table), ownOptions(plugin.configSchema), table.fields),
           ...billSection(name),
           ...listOf('What its answers never show', Object.entries(table.lacks ?? {}).map(lackText)),
-          ...listOf('Good to know', table.notes ?? []),
         ]
       : []),
   ].join('\n');

@@ -1,9 +1,10 @@
 /** Runs plugins' commands in this process as the program does. */
 import { Writable } from 'node:stream';
 import pc from 'picocolors';
-import type { Terminal } from '../../../cli/io.ts';
+import type { CommandContext, Terminal } from '../../../cli/io.ts';
 import type { ConfigLocation } from '../../../cli/load.ts';
-import { runPluginCommand } from '../../../cli/plugin-commands.ts';
+import { runCommandOf, runPluginCommand } from '../../../cli/plugin-commands.ts';
+import type { Generation } from '../../../core/calls/generation.ts';
 
 export interface CapturedTerminal {
   readonly terminal: Terminal;
@@ -44,9 +45,28 @@ export async function resultOf(
   place: ConfigLocation,
   exitWith: (code: number) => void = () => undefined,
 ): Promise<unknown> {
+  return resultFrom(words, config, exitWith, (name, args, context) => runPluginCommand(name, args, context, place));
+}
+
+/** As {@link resultOf}, on a generation that is open. */
+export function resultOn(
+  generation: Generation,
+  words: readonly string[],
+  config: string,
+  exitWith: (code: number) => void,
+): Promise<unknown> {
+  return resultFrom(words, config, exitWith, (name, args, context) => runCommandOf(generation, name, args, context));
+}
+
+async function resultFrom(
+  words: readonly string[],
+  config: string,
+  exitWith: (code: number) => void,
+  run: (name: string, args: readonly string[], context: CommandContext) => Promise<void>,
+): Promise<unknown> {
   const { terminal: captured, out } = captureTerminal();
   const terminal = { ...captured, exitWith };
   const [name = '', ...args] = words;
-  await runPluginCommand(name, args, { terminal, globals: { config, json: true }, args, options: {} }, place);
+  await run(name, args, { terminal, globals: { config, json: true }, args, options: {} });
   return (JSON.parse(out()) as { readonly data: unknown }).data;
 }

@@ -155,6 +155,21 @@ describe('signing in at a provider that is hostile, broken or down', () => {
     }
   });
 
+  it('is unavailable, and not refused as a client, if the userinfo endpoint refuses its own token (40)', async () => {
+    const refused: Parameters<typeof provider.paths.set>[1] = (response) =>
+      response
+        .writeHead(401, { 'content-type': 'application/json', 'www-authenticate': 'Bearer error="invalid_token"' })
+        .end('{"error":"invalid_token"}');
+    for (const respond of [refused, json({}, 500), json([])]) {
+      const ended = await signIn(async (nonce) => {
+        provider.give(await provider.signer.sign({ ...provider.claims(nonce), roles: undefined }, JWT));
+        provider.paths.set('/userinfo', respond);
+      });
+      expect(ended).to.include({ code: 'store_unavailable', isIn: false });
+    }
+    expect(gateway.logText()).to.include('/userinfo returned status 500').and.to.include('and no JSON object');
+  });
+
   it('does not make an operator by userinfo if the ID token denies it', async () => {
     provider.paths.set('/userinfo', json({ sub: 'ann', roles: ['admin'] }));
     expect(await withToken({ roles: [] })).to.include({ code: 'permission_denied', isIn: false });
