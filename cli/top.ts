@@ -1,10 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { isObject } from '../contract/json.ts';
 import type { CallRow, Ledger } from '../contract/store.ts';
-import { type TargetRow, targetRows } from '../contract/target-rows.ts';
+import { mergeStates, type TargetRow, targetRows } from '../contract/target-rows.ts';
 import { formatUsd } from '../contract/units.ts';
 import type { Generation } from '../core/calls/generation.ts';
-import { mergeStates } from '../routing/routing-states.ts';
 import { callGateways } from './cluster/control.ts';
 import { noGatewayError } from './inspect.ts';
 import type { CommandContext } from './io.ts';

@@ -23,6 +23,6 @@ export { feesAreMore, isDearer } from './price-compare.ts';
 export { SESSION_COOKIE } from './route.ts';
 export { hasScope } from './scopes.ts';
 export { coversTool } from './server-tools.ts';
-export { targetRows } from './target-rows.ts';
+export { mergeStates, targetRows } from './target-rows.ts';
 export { cpuBudget, END_USER_TAG, MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './units.ts';
 export { changedMeanwhile } from './versions.ts';

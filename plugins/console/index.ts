@@ -21,7 +21,7 @@ const FIRST_USER = 'local';
 
 const STATE = {
   type: 'object',
-  required: ['object', 'version', 'user_id', 'key_id', 'scopes', 'ends_at'],
+  required: ['object', 'version', 'user_id', 'key_id', 'scopes', 'ends_at', 'features', 'name', 'color'],
   properties: {
     object: { const: 'console' },
     version: { type: 'string' },
@@ -33,14 +33,31 @@ const STATE = {
       description: 'What may be done in this session; an admin all.',
     },
     ends_at: { type: ['string', 'null'], description: 'When the session ends at the latest.' },
+    features: {
+      type: 'array',
+      items: { enum: ['speech', 'agents'] },
+      description: 'Configured features that have a page; empty without a session.',
+    },
+    name: { type: ['string', 'null'], description: 'Name of the installation.' },
+    color: { type: ['string', 'null'], description: 'Color of the installation.' },
   },
 } as const;
+
+/** Features with a page, by the route that the page needs. */
+const FEATURES = Object.freeze({
+  speech: 'POST /api/core/admin/speech',
+  agents: 'POST /api/core/admin/agent',
+} as const);
 
 interface Parts {
   readonly sessions: ConsoleSessions;
   readonly audit: PluginApi['operators']['audit'];
   readonly version: string;
   readonly basePath: string;
+  /** Name and color of the installation, which the pages show. */
+  readonly installation: { readonly name: string | null; readonly color: string | null };
+  /** Routes of all plugins; complete once the gateway listens. */
+  listRoutes(): readonly string[];
   readonly recordRefusal: ReturnType<typeof createRefusals>;
   readonly count: CountSignIn;
 }
@@ -49,7 +66,7 @@ function signInRoutes(parts: Parts): readonly Route[] {
   return [stateRoute(parts), linkRoute(parts), keyRoute(parts), signOutRoute(parts)];
 }
 
-function stateRoute({ sessions, version }: Parts): Route {
+function stateRoute({ sessions, version, installation, listRoutes }: Parts): Route {
   return {
     method: 'GET',
     path: '/api/core/admin/console',
@@ -68,9 +85,15 @@ function stateRoute({ sessions, version }: Parts): Route {
         key_id: session?.principal.keyId ?? null,
         scopes: session ? listScopes(session.principal) : [],
         ends_at: session ? new Date(session.endsAt).toISOString() : null,
+        features: session ? findFeatures(listRoutes()) : [],
+        ...installation,
       };
     },
   };
+}
+
+function findFeatures(routes: readonly string[]): readonly string[] {
+  return Object.entries(FEATURES).flatMap(([name, route]) => (routes.includes(route) ? [name] : []));
 }
 
 /** A session whose key may not be used from here is shown as signed out. */
@@ -254,6 +277,17 @@ export default definePlugin({
         default: '8h',
         description: 'After this a person signs in again.',
       },
+      name: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 40,
+        description: 'Name of this installation, such as `staging`; shown on every page.',
+      },
+      color: {
+        type: 'string',
+        pattern: '^#[0-9a-fA-F]{6}$',
+        description: 'Color of a line on every page, such as `#b3261e`, to tell installations apart.',
+      },
     },
   },
   setup(api, config) {
@@ -263,6 +297,8 @@ export default definePlugin({
       audit: api.operators.audit,
       version: api.settings.version,
       basePath: api.settings.basePath,
+      installation: { name: config.name ?? null, color: config.color ?? null },
+      listRoutes: () => api.operators.gateway.plugins().flatMap(({ routes }) => routes),
       count: createSignInRate(TRIES),
       recordRefusal: createRefusals(api),
     };

@@ -3,16 +3,23 @@ export class TooLarge extends Error {
   override readonly name = 'TooLarge';
 }
 
+interface FetchBounds {
+  readonly maxBytes: number;
+  readonly maxMs: number;
+  /** True for other requests than those of a session, which may be GET. */
+  readonly allowsGet?: boolean;
+}
+
 /**
  * Wraps `fetch` for one MCP server: a limit on the size and time of each response, no redirects, and no stream of its own for
  * notifications, which would stay open.
  */
 export function boundedFetch(
   fetchAny: typeof fetch,
-  { maxBytes, maxMs }: { readonly maxBytes: number; readonly maxMs: number },
+  { maxBytes, maxMs, allowsGet = false }: FetchBounds,
 ): (url: string | URL, init?: RequestInit) => Promise<Response> {
   return async (url, init = {}) => {
-    if ((init.method ?? 'GET') === 'GET') return new Response(null, { status: 405 });
+    if (!allowsGet && (init.method ?? 'GET') === 'GET') return new Response(null, { status: 405 });
     const signals = [AbortSignal.timeout(maxMs), ...(init.signal ? [init.signal] : [])];
     const response = await fetchAny(url, { ...init, redirect: 'manual', signal: AbortSignal.any(signals) });
     if (response.status >= 300 && response.status < 400) {

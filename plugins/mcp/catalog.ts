@@ -12,6 +12,9 @@ export interface OpenTool {
   readonly tool: ListedTool;
 }
 
+/** Codes of errors by which a server is missing in the list of all: it is down, or the caller has no account there. */
+const MISSING: ReadonlySet<string> = new Set(['provider_unavailable', 'permission_denied', 'provider_auth_failed']);
+
 /** Tools of all servers, and who may call them. `only`: a single server, whose tools have their own names. */
 export class ToolCatalog {
   readonly #servers: ServersByName;
@@ -24,13 +27,13 @@ export class ToolCatalog {
     this.#models = models;
   }
 
-  /** Lists the tools that a caller may call, in a fixed order. A server that is down has none. */
+  /** Lists the tools that a caller may call, in a fixed order. A server that is down, or where the caller has no account, has none. */
   async list(principal: Principal, only?: ToolServer): Promise<readonly OpenTool[]> {
     const servers = only ? [only] : [...this.#servers.values()];
     const lists = await Promise.all(
       servers.map((server) =>
         this.openOf(server, principal, only !== undefined).catch((error: unknown) => {
-          if (isGatewayError(error) && error.code === 'provider_unavailable') return [];
+          if (only === undefined && isGatewayError(error) && MISSING.has(error.code)) return [];
           throw error;
         }),
       ),
@@ -51,7 +54,7 @@ export class ToolCatalog {
   /** Lists the tools of one server that a caller may call. Throws if the server is down. */
   async openOf(server: ToolServer, principal: Principal, hasOwnNames: boolean): Promise<readonly OpenTool[]> {
     const { name } = server.options;
-    const tools = await server.tools();
+    const tools = await (await server.forUser(principal.userId)).tools();
     const [pins, mayUseAll] = await Promise.all([this.#pins.of(name), this.#mayUse(principal, permissionOf(name))]);
     const open = new Map<string, OpenTool>();
     for (const tool of tools.values()) {

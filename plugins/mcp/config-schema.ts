@@ -1,4 +1,5 @@
 import {
+  type GatewaySettings,
   OptionError,
   type PluginConfig,
   parseDuration,
@@ -28,12 +29,27 @@ const SERVER = {
     auth: {
       type: 'object',
       additionalProperties: false,
-      required: ['value'],
       properties: {
+        oauth: {
+          type: 'object',
+          additionalProperties: false,
+          required: ['issuer'],
+          properties: {
+            issuer: {
+              type: 'string',
+              format: 'url',
+              description: 'Authorization server, exactly as in its metadata. Tokens are fetched at its host alone.',
+            },
+            clientId: { type: 'string', minLength: 1, description: 'Default: the gateway registers itself.' },
+            clientSecret: { type: 'string', secret: true, minLength: 1, description: 'Secret of `clientId`.' },
+            scopes: { ...NAMES, description: 'Scopes that users are asked for.' },
+          },
+          description: 'Users connect accounts of their own, by OAuth 2.1. Needs `publicUrl` and `tokenKey`.',
+        },
         header: { type: 'string', pattern: '^[A-Za-z0-9-]{1,64}$', default: 'authorization' },
         value: { type: 'string', secret: true, minLength: 1, description: 'Value of the header, as a reference.' },
       },
-      description: 'Header that is sent to the server of `url`, with the key.',
+      description: 'Credential for the server of `url`: one `value` for all callers, or `oauth`.',
     },
     tools: {
       type: 'object',
@@ -107,6 +123,17 @@ export const CONFIG_SCHEMA = {
       },
       description: 'Limits of a chat that uses tools of these servers.',
     },
+    publicUrl: {
+      type: 'string',
+      format: 'url',
+      description: 'URL of this gateway for browsers. Its redirect URI is `/mcp/callback` below it.',
+    },
+    tokenKey: {
+      type: 'string',
+      secret: true,
+      minLength: 32,
+      description: 'Secret that encrypts the tokens of users, the same on all nodes: `openssl rand -base64 32`.',
+    },
     hosts: {
       type: 'array',
       maxItems: 100,
@@ -127,6 +154,8 @@ export interface ServerOptions {
   readonly program: ProgramOptions | undefined;
   /** Headers with the credential. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Set if each user connects an account. */
+  readonly oauth: OAuthOptions | undefined;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly maxResultBytes: number;
@@ -136,6 +165,13 @@ export interface ServerOptions {
   priceOf(tool: string): number;
   /** Text that changes with every option. */
   readonly identity: string;
+}
+
+export interface OAuthOptions {
+  readonly issuer: string;
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  readonly scopes?: readonly string[];
 }
 
 export interface ProgramOptions {
@@ -152,8 +188,27 @@ export function readBounds({ chat: { maxTurns, maxTime, maxCost } }: McpConfig):
 }
 
 /** Reads the servers. Throws an {@link OptionError} for options that exclude each other. */
-export function readServers({ servers }: McpConfig, baseDir: string): readonly ServerOptions[] {
-  return Object.entries(servers).map(([name, server]) => readServer(name, server, baseDir));
+export function readServers({ servers, publicUrl, tokenKey }: McpConfig, baseDir: string): readonly ServerOptions[] {
+  const read = Object.entries(servers).map(([name, server]) => readServer(name, server, baseDir));
+  const [user] = read.filter(({ oauth }) => oauth !== undefined);
+  for (const [option, value] of Object.entries({ publicUrl, tokenKey }))
+    if (user && value === undefined)
+      throw new OptionError(`/${option}`, `is missing, and the server "${user.name}" has "oauth"`, 'Set it.');
+  return read;
+}
+
+/** Throws an {@link OptionError} for a plan whose chats would have tools of a server that does not exist. */
+export function assertPlans({ servers }: McpConfig, plans: GatewaySettings['plans']): void {
+  for (const [plan, { chatTools = [] }] of Object.entries(plans))
+    for (const tool of chatTools) {
+      const server = tool.replace(/^mcp:/, '').split('/', 1)[0] ?? '';
+      if (!Object.hasOwn(servers, server))
+        throw new OptionError(
+          '/servers',
+          `has no "${server}", which "chatTools" of the plan "${plan}" names`,
+          'Add the server, or correct the plan.',
+        );
+    }
 }
 
 type ServerValues = McpConfig['servers'][string];
@@ -171,6 +226,11 @@ function readServer(name: string, server: ServerValues, baseDir: string): Server
         refuse(`/${option}`, 'is for a program, but the server has a "url"', 'Remove it.');
   if (command !== undefined && auth)
     refuse('/auth', 'is for a server with a "url"', 'Pass the secret of a program in "env".');
+  if (auth && (auth.value === undefined) === (auth.oauth === undefined))
+    refuse('/auth', auth.oauth ? 'has "value" and "oauth"' : 'has neither "value" nor "oauth"', 'Set one of them.');
+  const oauth = auth?.oauth;
+  if (oauth?.clientSecret !== undefined && oauth.clientId === undefined)
+    refuse('/auth/oauth/clientSecret', 'is set without "clientId"', 'Set both.');
   if (url !== undefined && /[?#]|\/\/[^/]*@/.test(url))
     refuse('/url', 'must not contain a user name, ? or #', 'Set "auth" for a credential.');
   const allow = tools.allow?.map(readPattern);
@@ -189,7 +249,8 @@ function readServer(name: string, server: ServerValues, baseDir: string): Server
             env: env as Readonly<Record<string, string>>,
             maxMemoryBytes: parseSize(server.maxMemory),
           },
-    headers: auth ? { [auth.header.toLowerCase()]: auth.value } : {},
+    headers: auth?.value === undefined ? {} : { [auth.header.toLowerCase()]: auth.value },
+    oauth,
     timeoutMs: parseDuration(server.timeout),
     startTimeoutMs: parseDuration(server.startTimeout),
     maxResultBytes: parseSize(server.maxResult),

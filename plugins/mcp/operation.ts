@@ -32,8 +32,10 @@ export type ServersByName = ReadonlyMap<string, ToolServer>;
 async function findTool(
   servers: ServersByName,
   model: string,
+  user: string,
 ): Promise<{ readonly server: ToolServer; readonly tool: ListedTool }> {
-  const { server, name } = split(servers, model);
+  const { server: shared, name } = split(servers, model);
+  const server = await shared?.forUser(user);
   const tool = (await server?.tools())?.get(name);
   if (!server || !tool) throw new GatewayError('unsupported_model', 'No MCP server has this tool.');
   return { server, tool };
@@ -57,11 +59,12 @@ export function toolOperation(servers: ServersByName): OperationDefinition<'mcp'
     name: 'mcp',
     request: REQUEST,
     estimate: (_request, { target }) => meteredAt(target.model, false),
-    async attempt({ request, target, sendForJson, meter }) {
-      const { server, tool } = await findTool(servers, target.model);
+    async attempt({ call, request, target, sendForJson, meter }) {
+      const { userId: user } = call.principal;
+      const { server, tool } = await findTool(servers, target.model, user);
       const args = parseJson(request.arguments);
       if (!isObject(args)) throw new GatewayError('invalid_request', 'The arguments are not a JSON object.');
-      const body = { tool: permissionOf(server.options.name, tool.name), arguments: args };
+      const body = { tool: permissionOf(server.options.name, tool.name), arguments: args, user };
       const outcome = readObject(await sendForJson({ path: `/${server.options.name}`, body }));
       const failure = readFailure(outcome['failure']);
       if (failure) {
@@ -99,8 +102,8 @@ export function toolOffer(servers: ServersByName): Offer {
 /** Transport of a call: the server of its body by the SDK. The response is JSON with the result or the failure. */
 function callServer(servers: ServersByName): Transport {
   return async ({ body }, signal) => {
-    const { tool: permission, arguments: args } = readObject(body);
-    const { server, tool } = await findTool(servers, String(permission).replace(/^mcp:/, ''));
+    const { tool: permission, arguments: args, user } = readObject(body);
+    const { server, tool } = await findTool(servers, String(permission).replace(/^mcp:/, ''), String(user));
     const outcome = await server.call(tool, readObject(args), signal);
     const text = JSON.stringify('failure' in outcome ? { failure: writeFailure(outcome) } : outcome);
     const { name, maxResultBytes } = server.options;

@@ -65,7 +65,7 @@ async function listTools(
   try {
     open = await catalog.openOf(server, caller, true);
   } catch (error) {
-    if (param === undefined && isGatewayError(error) && error.code === 'provider_unavailable') return [];
+    if (param === undefined && isGatewayError(error)) return [];
     throw error;
   }
   const tools = wanted ? open.filter((each) => wanted.includes(each.name)) : open;

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CallToolResult, Client, Tool } from '@modelcontextprotocol/client';
-import { GatewayError, isObject, type Log } from '../../contract/index.ts';
+import { LRUCache } from 'lru-cache';
+import { GatewayError, isGatewayError, isObject, type Log } from '../../contract/index.ts';
 import { boundedFetch, TooLarge } from './bounded-fetch.ts';
 import type { ServerOptions } from './config-schema.ts';
 import { TOOL_NAME } from './names.ts';
@@ -42,11 +43,21 @@ export interface ServerState {
   readonly starts: number;
 }
 
+/** Servers whose callers each have an account of their own there. */
+interface UserAccounts {
+  /** Returns the access token of a user. `refused`: a token that the server did not accept. Throws without a connection. */
+  token(user: string, refused?: string): Promise<string>;
+}
+
 interface ServerDeps {
   readonly sdk: () => Promise<Sdk>;
   readonly fetch: typeof fetch;
   readonly log: Log;
   readonly version: string;
+  /** Set if each user has an account there: {@link ToolServer.forUser} has the connection of one. */
+  readonly accounts?: UserAccounts | undefined;
+  /** True for the connection of one user, which only calls open. */
+  readonly isLazy?: boolean;
   /** Called with each new list of tools, before callers see it. */
   readonly onList: (server: string, tools: ReadonlyMap<string, Pin>) => Promise<void>;
 }
@@ -77,6 +88,10 @@ const LONGEST_WAIT_MS = 60_000;
 /** Time of a connection after which the waits begin at the first one again. */
 const STABLE_MS = 60_000;
 
+/** Maximum number of users with a connection at one server, and the time after which an unused one is closed. */
+const MAX_USERS = 1000;
+const IDLE_MS = 10 * 60_000;
+
 /** Time limit of the question for the protocol of a server. */
 const PROBE_MS = 5000;
 
@@ -95,14 +110,45 @@ export class ToolServer {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
+  /** Connections of users. */
+  readonly #users: LRUCache<string, ToolServer> | undefined;
+
   constructor(options: ServerOptions, deps: ServerDeps) {
     this.options = options;
     this.#deps = deps;
+    if (deps.accounts)
+      this.#users = new LRUCache({
+        max: MAX_USERS,
+        ttl: IDLE_MS,
+        updateAgeOnGet: true,
+        dispose: (server) => void server.close(),
+      });
   }
 
-  /** Connects in the background, and again after each failure. */
+  /** Connects in the background, and again after each failure. Connections of users are opened by their calls. */
   start(): void {
-    this.#connect().catch(() => undefined);
+    if (!this.#users) this.#connect().catch(() => undefined);
+  }
+
+  /** Returns the server as one user reaches it. Throws if the user must connect an account first. */
+  async forUser(user: string): Promise<ToolServer> {
+    const { accounts, ...deps } = this.#deps;
+    if (!accounts || !this.#users) return this;
+    // Asked for each use, since an account may be disconnected at any time.
+    await accounts.token(user);
+    let own = this.#users.get(user);
+    if (!own) {
+      const fetch = withToken(deps.fetch, this.options.url ?? '', (refused) => accounts.token(user, refused));
+      this.#users.purgeStale();
+      own = new ToolServer(this.options, { ...deps, fetch, isLazy: true });
+      this.#users.set(user, own);
+    }
+    return own;
+  }
+
+  /** Closes the connection of a user whose account was disconnected. */
+  dropUser(user: string): void {
+    this.#users?.delete(user);
   }
 
   /** Returns the tools that the configuration offers. Throws `provider_unavailable` while the server is down. */
@@ -136,6 +182,7 @@ export class ToolServer {
   get state(): ServerState {
     const { name } = this.options;
     const shared = { name, starts: this.#starts };
+    if (this.#users && !this.#isClosed) return { ...shared, state: 'ready' };
     if (this.#open) {
       const protocol = this.#open.client.getNegotiatedProtocolVersion();
       const pid = this.#program?.pid ?? undefined;
@@ -158,6 +205,7 @@ export class ToolServer {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    this.#users?.clear();
     const connection = await this.#connection?.catch(() => undefined);
     await connection?.close();
     await this.#program?.close();
@@ -169,6 +217,11 @@ export class ToolServer {
     if (this.#isClosed || waitMs > 0) return Promise.reject(this.#unavailable(waitMs));
     clearTimeout(this.#timer);
     this.#connection = this.#begin().catch((error: unknown) => {
+      const refusal = refusalOf(error);
+      if (refusal) {
+        this.#connection = undefined;
+        throw refusal;
+      }
       this.#fail(error instanceof Error ? error.message : String(error));
       throw this.#unavailable(this.#retryMs - performance.now());
     });
@@ -304,7 +357,7 @@ export class ToolServer {
     this.#retryMs = performance.now() + waitMs;
     this.#deps.log.warn({ server: this.options.name, reason: problem, retry_ms: waitMs }, 'an MCP server failed');
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.start(), waitMs + 1).unref();
+    if (!this.#deps.isLazy) this.#timer = setTimeout(() => this.start(), waitMs + 1).unref();
   }
 
   #unavailable(waitMs: number): GatewayError {
@@ -320,6 +373,8 @@ export class ToolServer {
 
   #explain(error: unknown, { client: { ProtocolError, SdkError, SdkErrorCode } }: Sdk): ToolOutcome {
     const { name, timeoutMs, maxResultBytes } = this.options;
+    const refusal = refusalOf(error);
+    if (refusal) return { isDone: false, failure: refusal };
     const server = `The MCP server "${name}"`;
     const words = error instanceof Error ? error.message.slice(0, 500) : '';
     if (error instanceof ProtocolError) {
@@ -346,6 +401,30 @@ export class ToolServer {
         });
     return { isDone: true, failure };
   }
+}
+
+/** Error of a user's account, which the SDK may have wrapped. */
+function refusalOf(error: unknown): GatewayError | undefined {
+  if (isGatewayError(error)) return error;
+  return error instanceof Error && error.cause !== undefined ? refusalOf(error.cause) : undefined;
+}
+
+/** Wraps `fetch` with the token of one user, for one server alone. A token that it does not accept is renewed once. */
+function withToken(fetchAny: typeof fetch, server: string, token: (refused?: string) => Promise<string>): typeof fetch {
+  return async (input, init = {}) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    if (url.href !== new URL(server).href) throw new Error('the token of a user is for another address');
+    const send = (access: string): Promise<Response> => {
+      const headers = new Headers(init.headers);
+      headers.set('authorization', `Bearer ${access}`);
+      return fetchAny(url, { ...init, headers });
+    };
+    const access = await token();
+    const response = await send(access);
+    if (response.status !== 401) return response;
+    await response.body?.cancel();
+    return send(await token(access));
+  };
 }
 
 export function tooLarge(server: string, maxBytes: number): GatewayError {

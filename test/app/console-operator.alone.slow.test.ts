@@ -74,7 +74,7 @@ describe('the pages of the console, as an operator works with them', function ()
   const signIn = async (): Promise<void> => {
     const words = ['console', '--user', 'ann', '--url', gateway.url];
     await page.goto((await gateway.command<{ url: string }>(...words)).url);
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   };
   const signInAs = async (role: string): Promise<void> => {
     const words = ['keys', 'create', '--user', role, '--role', role];
@@ -82,7 +82,7 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.goto(`${gateway.url}/console`);
     await page.getByRole('textbox', { name: /^Admin key/ }).fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   };
   const makeKey = async (user: string, ...words: readonly string[]): Promise<string> =>
     (await gateway.command<{ api_key: string }>('keys', 'create', '--user', user, ...words)).api_key;
@@ -120,12 +120,12 @@ describe('the pages of the console, as an operator works with them', function ()
       `(() => { const box = document.querySelector('${selector}'); return box.scrollWidth - box.clientWidth; })()`,
     );
 
-  it('create a key with a budget for Claude Code on Home, and show its spend there', async () => {
+  it('create a key with a budget for Claude Code on the overview, and show its spend there', async () => {
     await signIn();
     await page.getByRole('button', { name: 'Claude Code' }).click();
     await page.getByLabel('Model', { exact: true }).fill('smart');
     await page.getByLabel('Budget, US dollars a day').fill('0.02');
-    await page.getByRole('button', { name: 'Make a key for me' }).click();
+    await page.getByRole('button', { name: 'Create a key for me' }).click();
     await page.getByText('$0.00 of $0.02 a day').waitFor();
     const lines = String(await page.locator('pre').textContent());
     expect(lines).to.include(`ANTHROPIC_BASE_URL=${gateway.url}`).and.to.include('claude --model smart');
@@ -142,12 +142,12 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.getByText('$0.0081 of $0.02 a day').waitFor();
     expect([await send(), await send(), await send()]).to.include(402);
     await page.getByText('insufficient_balance').first().waitFor();
-    await page.getByText('$0.0243 of $0.02 a day').waitFor();
-    await page.getByRole('link', { name: 'Look at it' }).first().click();
+    await page.getByText('$0.02 of $0.02 a day').waitFor();
+    await page.getByRole('link', { name: 'Details' }).first().click();
     await page.getByRole('dialog').getByText('raise it, or wait for its next period').waitFor();
   });
 
-  it('show on Home why a vendor fails as soon as it does, and suggest an existing model', async () => {
+  it('show on the overview why a vendor fails as soon as it does, and suggest an existing model', async () => {
     await call(gateway.key);
     await signIn();
     expect(await page.getByLabel('Model', { exact: true }).inputValue()).to.equal('smart');
@@ -176,7 +176,7 @@ describe('the pages of the console, as an operator works with them', function ()
     const refused = page.locator('section', { has: page.getByRole('heading', { name: 'Rejected requests' }) });
     await refused.getByRole('link', { name: 'View all' }).click();
     await page.locator('tbody').getByRole('link', { name: 'lena', exact: true }).first().click();
-    await page.getByRole('combobox', { name: 'When' }).selectOption('7d');
+    await page.getByRole('combobox', { name: 'Range' }).selectOption('7d');
     await page.locator('tbody tr').nth(2).waitFor({ state: 'detached' });
     await page.locator('tbody tr').nth(1).waitFor();
     // The feed has delivered the newest rows too.
@@ -209,7 +209,7 @@ describe('the pages of the console, as an operator works with them', function ()
       await page.setViewportSize({ width, height: 800 });
       await page.goto(`${gateway.url}/console#/keys`);
       await page.getByRole('button', { name: 'New key' }).click();
-      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.getByRole('button', { name: 'Create the key' }).click();
       await page.getByText('it cannot be shown again').waitFor();
       expect(await sideways('dialog'), `at ${width} px`).to.equal(0);
       await page.getByRole('button', { name: 'Done' }).click();
@@ -235,7 +235,19 @@ describe('the pages of the console, as an operator works with them', function ()
       page.on('response', (response) => {
         if (response.status() >= 400) refused.push(`${response.status()} ${response.url()}`);
       });
-      const pages = ['calls', 'keys', 'teams', 'usage', 'budgets', 'targets', 'models', 'playground', 'speech'];
+      const pages = [
+        'calls',
+        'keys',
+        'users',
+        'accounts',
+        'teams',
+        'usage',
+        'budgets',
+        'targets',
+        'models',
+        'playground',
+        'speech',
+      ];
       const closed: string[] = [];
       for (const name of ['', ...pages, 'agents', 'plugins', 'configuration', 'audit']) {
         await open(name);
@@ -330,7 +342,7 @@ describe('the page of the configuration', function () {
     page = await openPage(browser);
     const { url } = await installation.command('console', '--user', 'ann', '--url', gateway.url);
     await page.goto(url);
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
   after(async () => {
     await browser?.close();
@@ -353,20 +365,20 @@ describe('the page of the configuration', function () {
     );
     expect(await rowOf('server.bodyLimit').textContent()).to.include('default');
     expect(await page.content()).not.to.include('sk-never');
-    await page.getByLabel('Name has').fill('drainTimeout');
+    await page.getByLabel('Name contains').fill('drainTimeout');
     await page.keyboard.press('Enter');
     await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
     await rowOf('server.drainTimeout').waitFor();
-    await page.getByLabel('Name has').fill('');
+    await page.getByLabel('Name contains').fill('');
     await page.keyboard.press('Enter');
   });
 
   it('shows the changes of a reload, and applies none', async () => {
     await write(changed(7));
-    await page.getByRole('button', { name: 'What would a reload change?' }).click();
-    await page.getByRole('heading', { name: 'What a reload would change' }).waitFor();
+    await page.getByRole('button', { name: 'Preview a reload' }).click();
+    await page.getByRole('heading', { name: 'Changes of a reload' }).waitFor();
     expect(await rowOf('budgets[0].amount_usd').textContent()).to.match(/5\s*7\s*at a reload/);
-    await page.getByRole('button', { name: 'What would a reload change?' }).click();
+    await page.getByRole('button', { name: 'Preview a reload' }).click();
     await rowOf('budgets[0].amount_usd').waitFor();
   });
 
@@ -375,7 +387,7 @@ describe('the page of the configuration', function () {
     await page.getByRole('button', { name: 'Reload', exact: true }).click();
     const place = `tollgate.config.json:${await lineOf('"serve"')}`;
     await page.getByRole('alert').getByText(place).waitFor();
-    expect(await page.getByRole('heading', { name: 'What a reload would change' }).count()).to.equal(0);
+    expect(await page.getByRole('heading', { name: 'Changes of a reload' }).count()).to.equal(0);
     await page.reload();
     await page.getByRole('alert').getByText(place).waitFor();
   });
@@ -391,7 +403,7 @@ describe('the page of the configuration', function () {
     expect(await rowOf('budgets[0].amount_usd').textContent()).to.match(/5\s*9/);
     await until('the problems of the refused reload are gone', async () => !(await page.getByRole('alert').count()));
     expect(await other.getByRole('textbox', { name: /^Name/ }).inputValue()).to.equal('typed before');
-    await other.getByRole('button', { name: 'Make the key' }).click();
+    await other.getByRole('button', { name: 'Create the key' }).click();
     await other.getByText('it cannot be shown again').waitFor();
     await show('audit');
     await page.getByText('configuration.reload').first().waitFor();

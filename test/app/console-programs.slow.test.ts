@@ -79,12 +79,12 @@ describe('signed-in programs of people, in the console', function () {
     const { url } = await gateway.command<{ url: string }>('console', '--user', 'root', '--url', origin);
     const page = await chrome.newPage();
     await page.goto(url);
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
-    await page.goto(`${origin}/console#/keys?user=ann`);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.goto(`${origin}/console#/users?id=ann`);
     await page.getByText('claude_code').waitFor();
     await page.getByRole('button', { name: 'End the sign-in of claude_code' }).click();
     await page.getByRole('button', { name: 'End it' }).click();
-    await page.getByText('This person is signed in with no program.').waitFor();
+    await page.getByText('No program is signed in.').waitFor();
     expect(await worth()).to.equal(401);
   });
 });

@@ -62,7 +62,7 @@ describe('the console after errors', function () {
     (await gateway.command<{ url: string }>('console', '--user', 'ann', '--url', gateway.url)).url;
   const signIn = async (): Promise<void> => {
     await page.goto(await link());
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   };
   const show = (where: string) => page.goto(`${gateway.url}/console#/${where}`);
   const typeKey = async (name: string): Promise<void> => {
@@ -79,11 +79,11 @@ describe('the console after errors', function () {
     });
     await page.route(/\/calls\?limit=1$/, (route) => isReleased.then(() => route.continue()));
     await signIn();
-    await page.getByRole('button', { name: 'Make a key for me' }).click();
-    await page.getByText('is shown this once').waitFor();
+    await page.getByRole('button', { name: 'Create a key for me' }).click();
+    await page.getByText('is shown only once').waitFor();
     release();
     await page.getByRole('heading', { name: 'Make the first call' }).waitFor();
-    expect(await page.getByText('is shown this once').count()).to.equal(1);
+    expect(await page.getByText('is shown only once').count()).to.equal(1);
   });
 
   it('reports a link older than two minutes', async () => {
@@ -106,14 +106,14 @@ describe('the console after errors', function () {
     await page.goto(`${gateway.url}/console`);
     await page.getByRole('textbox', { name: /^Admin key/ }).fill(own.api_key);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await typeKey('for the robot');
     await gateway.command('keys', 'revoke', own.api_key.split('_').slice(0, 2).join('_'));
     const { now } = Date;
     // A session checks its key every five seconds.
     Date.now = () => now() + 6_000;
     try {
-      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.getByRole('button', { name: 'Create the key' }).click();
       await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
     } finally {
       Date.now = now;
@@ -123,7 +123,7 @@ describe('the console after errors', function () {
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'detached' });
     expect(await typed()).to.equal('for the robot');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByText('it cannot be shown again').waitFor();
   });
 
@@ -132,7 +132,7 @@ describe('the console after errors', function () {
     await typeKey('for the night');
     wire.dropReplies();
     try {
-      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.getByRole('button', { name: 'Create the key' }).click();
       await page.getByRole('alert').getByText(/store/i).first().waitFor();
       expect(await typed()).to.equal('for the night');
     } finally {
@@ -140,7 +140,7 @@ describe('the console after errors', function () {
     }
     // The gateway uses the store again after it has reconnected.
     await eventually(async () => {
-      await page.getByRole('button', { name: 'Make the key' }).click({ timeout: 2_000 });
+      await page.getByRole('button', { name: 'Create the key' }).click({ timeout: 2_000 });
       await page.getByText('it cannot be shown again').waitFor({ timeout: 4_000 });
     });
   });
@@ -166,15 +166,15 @@ describe('the console after errors', function () {
     await second.goto(`${gateway.url}/console`);
     await second.getByRole('button', { name: 'Sign out' }).click();
     await second.getByText('You are signed out.').waitFor();
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
     await second.goto('about:blank');
     await second.goto(await link());
-    await second.getByRole('heading', { name: 'Home' }).waitFor();
+    await second.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.getByRole('button', { name: 'I signed in by a link in another tab' }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'detached' });
     expect(await typed()).to.equal('half done');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByText('it cannot be shown again').waitFor();
   });
 
@@ -184,7 +184,7 @@ describe('the console after errors', function () {
     const configPath = path.join(gateway.folder, 'tollgate.config.json');
     await gateway.use(await loadConfig({ cwd: gateway.folder, env: {}, configPath }));
     expect(await typed()).to.equal('over a reload');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByText('it cannot be shown again').waitFor();
   });
 

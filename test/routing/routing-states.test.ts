@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { TargetReport } from '../../contract/index.ts';
-import { mergeStates } from '../../routing/routing-states.ts';
+import { mergeStates } from '../../contract/target-rows.ts';
 
 const report = (model: string, more: Partial<TargetReport> = {}): TargetReport => ({
   ...{ provider: 'a', model, state: 'closed', errorRate: 0, attempts: 10 },

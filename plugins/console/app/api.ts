@@ -31,6 +31,8 @@ export interface Session {
   readonly version: string;
   /** Scopes of the person; the gateway checks them again. */
   readonly scopes: readonly string[];
+  /** Configured features that have a page. */
+  readonly features: readonly string[];
   /** Undefined for the session of an OpenID provider. */
   readonly endsAt?: string | undefined;
 }
@@ -41,6 +43,11 @@ export const session = signal<Session | null | undefined>(undefined);
 export function may(scope: string): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
+/** Name and color of the installation, if the configuration sets them. */
+export const installation = signal<{ readonly name: string | null; readonly color: string | null }>({
+  name: null,
+  color: null,
+});
 /** True if the session ended while pages are open: they stay with typed text until the person signs in again. */
 export const isLost = signal(false);
 /** Minutes by which this computer's clock is ahead of the gateway’s, rounded, by the last response. */
@@ -59,9 +66,17 @@ export interface Page<T> {
  * needed.
  */
 export async function getSome<T>(path: string, query: Query, limit: number): Promise<Page<T>> {
+  return getPages<T>(path, query, limit, 20);
+}
+
+/** Maximum rows of a page of the API. */
+const MOST_OF_PAGE = 1000;
+
+/** Reads up to `limit` rows, in at most `pages` requests. */
+export async function getPages<T>(path: string, query: Query, limit: number, pages = 1000): Promise<Page<T>> {
   const data: T[] = [];
-  for (let after: string | undefined, left = 20; ; left -= 1) {
-    const page = await get<Page<T>>(path, { ...query, limit: limit - data.length, after });
+  for (let { after } = query, left = pages; ; left -= 1) {
+    const page = await get<Page<T>>(path, { ...query, limit: Math.min(limit - data.length, MOST_OF_PAGE), after });
     data.push(...page.data);
     if (page.next === undefined || data.length >= limit || left <= 1) return { ...page, data };
     after = page.next;
@@ -174,18 +189,37 @@ export async function* readEvents(
   }
 }
 
-let paths: Promise<object> | undefined;
+/** The part of the API's description that pages read. */
+export interface Description {
+  readonly paths: Readonly<
+    Record<
+      string,
+      Readonly<
+        Record<
+          string,
+          { readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> } }
+        >
+      >
+    >
+  >;
+  readonly components?: { readonly schemas?: Readonly<Record<string, object>> };
+}
+
+let description: Promise<Description> | undefined;
+
+/** Reads the OpenAPI document of this gateway, once. */
+export function readDescription(): Promise<Description> {
+  description ??= send('GET', '/openapi.json').then((response) => response.json() as Promise<Description>);
+  // Failures are not cached.
+  description.catch(() => {
+    description = undefined;
+  });
+  return description;
+}
 
 /** True if this gateway has an operator route, by its OpenAPI document: calling a missing one would be an error. */
 export async function hasRoute(path: string): Promise<boolean> {
-  paths ??= send('GET', '/openapi.json')
-    .then((response) => response.json() as Promise<{ paths?: object }>)
-    .then((description) => description.paths ?? {});
-  // Failures are not cached.
-  paths.catch(() => {
-    paths = undefined;
-  });
-  return pathOf(path) in (await paths);
+  return pathOf(path) in (await readDescription()).paths;
 }
 
 /** True if this gateway has an OpenID provider for sign-in. */
@@ -215,12 +249,17 @@ async function ownSession(): Promise<Session | undefined> {
     scopes: readonly string[];
     ends_at: string | null;
     version: string;
+    features: readonly string[];
+    name: string | null;
+    color: string | null;
   }>('/console').catch(() => undefined);
+  if (state) installation.value = { name: state.name, color: state.color };
   if (!state?.user_id) return undefined;
   return {
     user: state.user_id,
     key: state.key_id ?? undefined,
     scopes: state.scopes,
+    features: state.features,
     endsAt: state.ends_at ?? undefined,
     version: state.version,
   };
@@ -234,7 +273,9 @@ async function openIdSession(): Promise<Session | null> {
     () => undefined,
   );
   if (!state) return null;
-  return { user: state.user_id, scopes: state.scopes, endsAt: state.ends_at ?? undefined, version: '' };
+  const [hasSpeech, hasAgents] = await Promise.all([hasRoute('/speech'), hasRoute('/agent')]);
+  const features = [...(hasSpeech ? ['speech'] : []), ...(hasAgents ? ['agents'] : [])];
+  return { user: state.user_id, scopes: state.scopes, features, endsAt: state.ends_at ?? undefined, version: '' };
 }
 
 export async function signInByKey(key: string): Promise<void> {

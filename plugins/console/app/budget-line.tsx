@@ -5,7 +5,7 @@ import { percent, until, usd } from './format.ts';
 import { useLiveCalls } from './live-calls.ts';
 import { linkTo } from './routing.ts';
 import type { Budget, KeyBudget } from './shapes.ts';
-import { Bar, Problem, type Tone, useLoad } from './ui.tsx';
+import { Bar, Problem, type Tone, Usd, useLoad } from './ui.tsx';
 
 export function BudgetLine({
   budget,
@@ -21,7 +21,7 @@ export function BudgetLine({
       <div class="spread">
         {!isShort && <b>{budget.name}</b>}
         <span>
-          {usd(budget.spent_usd)} of {usd(budget.amount_usd)}
+          <Usd of={budget.spent_usd} /> of <Usd of={budget.amount_usd} />
           {budget.raised_usd && ` and ${usd(budget.raised_usd)}`} {!isShort && `a ${budget.every}`}
         </span>
       </div>
@@ -46,13 +46,13 @@ export function KeySpending({ id, prefix }: { id: string; prefix: string }) {
         <div key={budget.name}>
           <BudgetLine budget={budget} />
           <p class="muted">
-            {usd(budget.left_usd)} left; resets {until(budget.resets_at)}.
+            <Usd of={budget.left_usd} /> left; resets {until(budget.resets_at)}.
           </p>
         </div>
       ))}
       {call && (
         <p>
-          Its last call: <Outcome call={call} /> <a href={linkTo('calls', { key: prefix, id: call.id })}>Look at it</a>
+          Last call: <Outcome call={call} /> <a href={linkTo('calls', { key: prefix, id: call.id })}>Details</a>
         </p>
       )}
     </div>

@@ -1,10 +1,10 @@
 import { get } from './api.ts';
 import { Outcome, targetOf } from './calls-table.tsx';
-import { count, milliseconds, unknownCost, usd, wholeTime } from './format.ts';
+import { count, milliseconds, unknownCost, wholeTime } from './format.ts';
 import { nextStep } from './next-steps.ts';
 import { linkTo } from './routing.ts';
 import type { Attempt, CallHook, OneCall } from './shapes.ts';
-import { Bar, Code, Copy, Dialog, Facts, Problem, Spinner, Table, useLoad } from './ui.tsx';
+import { Bar, Code, Copy, Dialog, Facts, Problem, Spinner, Table, Usd, useLoad } from './ui.tsx';
 
 /** Details of a call. */
 export function CallDrawer({ id, onClose }: { id: string; onClose: () => void }) {
@@ -29,7 +29,7 @@ function WholeCall({ call }: { call: OneCall }) {
       {call.error_message && (
         <div class="problem">
           <p>{call.error_message}</p>
-          {call.refused_by && <p>Refused by: {call.refused_by}</p>}
+          {call.refused_by && <p>Rejected by: {call.refused_by}</p>}
           {step && <p class="muted">{step}</p>}
         </div>
       )}
@@ -40,19 +40,19 @@ function WholeCall({ call }: { call: OneCall }) {
       {call.hooks && call.hooks.length > 0 && <Hooks hooks={call.hooks} />}
       <h3>Cost</h3>
       <Costs call={call} />
-      <h3>What was said</h3>
+      <h3>Request and response</h3>
       {call.bodies ? (
         <Code text={JSON.stringify(call.bodies, null, 2)} />
       ) : (
         <p class="muted">
-          It is not kept, or you may not read it. The option calls.bodies of the configuration keeps it, for whom you
-          choose; the scope bodies:read shows it.
+          Not stored, or your session lacks the scope bodies:read. The option calls.bodies of the configuration stores
+          them.
         </p>
       )}
       <p>
         {call.bodies && call.operation === 'chat' ? (
           <a class="button plain" href={linkTo('playground', { model, call: call.id })}>
-            Do it again in the playground
+            Repeat in the playground
           </a>
         ) : (
           <a class="button plain" href={linkTo('playground', { model })}>
@@ -71,7 +71,7 @@ function CallFacts({ call, model }: { call: OneCall; model: string }) {
       {value}
     </a>
   );
-  const how = [call.operation, call.stream ? 'as a stream' : 'as a whole', call.lane].filter(Boolean).join(', ');
+  const how = [call.operation, call.stream ? 'streamed' : 'not streamed', call.lane].filter(Boolean).join(', ');
   const request = (
     <span key="request">
       <code>{call.request_id}</code> <Copy text={call.request_id} />
@@ -113,15 +113,19 @@ function Costs({ call }: { call: OneCall }) {
           columns={[
             { name: 'Unit', cell: ([unit]) => unit.replaceAll('_', ' ') },
             { name: 'Amount', isNumber: true, cell: ([, amount]) => count(amount) },
-            { name: 'Cost', isNumber: true, cell: ([, , cost]) => usd(cost) },
+            { name: 'Cost', isNumber: true, cell: ([, , cost]) => <Usd of={cost} /> },
           ]}
         />
       )}
       <p>
-        <b>{call.priced ? usd(call.cost_usd) : unknownCost(call)}</b> <span class="muted">was charged</span>
+        <b>{call.priced ? <Usd of={call.cost_usd} /> : unknownCost(call)}</b> <span class="muted">charged</span>
       </p>
       {call.estimated && <p class="muted">The units are an estimate: the provider reported none.</p>}
-      {call.saved_usd && <p class="muted">A kept response was given again: {usd(call.saved_usd)} saved.</p>}
+      {call.saved_usd && (
+        <p class="muted">
+          Served from the cache: <Usd of={call.saved_usd} /> saved.
+        </p>
+      )}
     </>
   );
 }
@@ -164,11 +168,11 @@ function Attempts({ call }: { call: OneCall }) {
 
 /** Names of the phases of a call, in order. */
 const PHASES = Object.freeze({
-  queue_ms: 'Line of the account',
+  queue_ms: 'Queue of the account',
   receive_ms: 'Authentication and body',
   hooks_ms: 'Plugins',
   store_ms: 'Store',
-  retry_wait_ms: 'Pauses before retries',
+  retry_wait_ms: 'Waits before retries',
   vendor_ms: 'Vendor',
   gateway_ms: 'Gateway',
 });

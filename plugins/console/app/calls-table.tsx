@@ -1,6 +1,6 @@
-import { count, milliseconds, unknownCost, usd } from './format.ts';
+import { count, milliseconds, unknownCost } from './format.ts';
 import type { Call } from './shapes.ts';
-import { Badge, type Column, Time, type Tone } from './ui.tsx';
+import { Badge, type Column, Time, type Tone, Usd } from './ui.tsx';
 
 const TONES: Readonly<Record<string, Tone>> = Object.freeze({
   ok: 'good',
@@ -31,15 +31,21 @@ export function callColumns(
   return [
     {
       name: 'Time',
+      value: ({ at }) => at,
       cell: (call) => (
         <a href={link({ id: call.id })} class="row-link">
           <Time at={call.at} />
         </a>
       ),
     },
-    { name: 'Outcome', cell: (call) => <Outcome call={call} /> },
+    {
+      name: 'Outcome',
+      value: ({ outcome, error_code }) => [outcome, error_code].filter(Boolean).join(' '),
+      cell: (call) => <Outcome call={call} />,
+    },
     {
       name: 'Model',
+      value: targetOf,
       cell: (call) => (
         <div class="wrap">
           {targetOf(call)}
@@ -50,23 +56,51 @@ export function callColumns(
     },
     {
       name: 'User',
+      value: ({ user_id }) => user_id,
       cell: (call) => (
         <div class="wrap short">
           <a href={link({ user: call.user_id })}>{call.user_id}</a>
         </div>
       ),
     },
-    { name: 'Key', isExtra: true, isWide: true, cell: (call) => <code>{call.key}</code> },
-    { name: 'In', isNumber: true, isExtra: true, cell: (call) => count(call.units['prompt_tokens']) },
-    { name: 'Out', isNumber: true, isExtra: true, cell: (call) => count(call.units['completion_tokens']) },
+    { name: 'Key', isExtra: true, isWide: true, value: ({ key }) => key, cell: (call) => <code>{call.key}</code> },
+    {
+      name: 'Tokens in',
+      isNumber: true,
+      isExtra: true,
+      sort: 'tokens',
+      value: ({ units }) => units['prompt_tokens'],
+      cell: ({ units }) => count(units['prompt_tokens']),
+    },
+    {
+      name: 'Tokens out',
+      isNumber: true,
+      isExtra: true,
+      value: ({ units }) => units['completion_tokens'],
+      cell: ({ units }) => count(units['completion_tokens']),
+    },
     {
       name: 'First byte',
       isNumber: true,
       isExtra: true,
       isWide: true,
+      sort: 'first_byte',
+      value: ({ first_byte_ms }) => first_byte_ms,
       cell: (call) => milliseconds(call.first_byte_ms),
     },
-    { name: 'Took', isNumber: true, cell: (call) => milliseconds(call.duration_ms) },
-    { name: 'Cost', isNumber: true, cell: (call) => (call.priced ? usd(call.cost_usd) : unknownCost(call)) },
+    {
+      name: 'Duration',
+      isNumber: true,
+      sort: 'duration',
+      value: ({ duration_ms }) => duration_ms,
+      cell: (call) => milliseconds(call.duration_ms),
+    },
+    {
+      name: 'Cost',
+      isNumber: true,
+      sort: 'cost',
+      value: ({ priced, cost_usd }) => (priced ? cost_usd : null),
+      cell: (call) => (call.priced ? <Usd of={call.cost_usd} /> : unknownCost(call)),
+    },
   ];
 }

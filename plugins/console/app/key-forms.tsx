@@ -1,96 +1,28 @@
 import { useState } from 'preact/hooks';
-import { change, getVersion, session } from './api.ts';
+import { change, get, getVersion, may, type Page, session } from './api.ts';
 import { KeySpending } from './budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
-import type { Key } from './shapes.ts';
-import { Button, Choice, Code, Copy, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
+import { changesOf, type Draft, draftOf, readDraft, type Schema, SchemaFields, useBodySchema } from './schema-form.tsx';
+import type { Key, Team } from './shapes.ts';
+import { Button, Choice, Code, Conflict, Copy, Dialog, Problem, Spinner, useLoad } from './ui.tsx';
 
-/** Typed values of a key form. */
-interface Draft {
-  readonly user_id: string;
-  readonly name: string;
-  readonly role: string;
-  readonly budget_usd: string;
-  readonly amount: string;
-  readonly every: string;
-  readonly rpm: string;
-  readonly tpm: string;
-  readonly models: string;
-  readonly expires: string;
-}
+/** Fields that a form of a key shows at once. */
+const FIRST = ['user_id', 'name', 'tags', 'plan', 'budgets', 'rpm', 'tpm', 'models', 'expires_at'];
 
-const EMPTY: Draft = {
-  user_id: '',
-  name: '',
-  role: '',
-  budget_usd: '',
-  amount: '',
-  every: 'day',
-  rpm: '',
-  tpm: '',
-  models: '',
-  expires: '',
-};
-
-const ROLES = [
-  ['', 'no: a key for programs'],
-  ['viewer', 'viewer: sees all but what was said'],
-  ['billing', 'billing: accounts, plans and budgets'],
-  ['operator', 'operator: keys, people and the configuration'],
-  ['team', 'team: keys and budgets of teams that name its owner'],
-  ['admin', 'admin: everything that this console can'],
-] as const;
-
-/** Request body: empty fields are null, so that an edit removes them. */
-function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: Draft): Record<string, unknown> {
-  const number = (text: string): number | null => (text.trim() === '' ? null : Number(text));
-  const names = models.split(/[\s,]+/).filter(Boolean);
+/** Names of plans and teams, which the form offers. */
+function useSuggestions(): Readonly<Record<string, readonly string[]>> {
+  const plans = useLoad(may('plans:read') ? 'plans' : undefined, () =>
+    get<Page<{ readonly name: string }>>('/plans', { limit: 1000 }),
+  );
+  const teams = useLoad(may('teams:read') ? 'teams' : undefined, () => get<Page<Team>>('/teams'));
   return {
-    name,
-    budget_usd: budget_usd.trim() || null,
-    budgets: amount.trim() === '' ? null : [{ amount_usd: amount.trim(), every }],
-    rpm: number(rpm),
-    tpm: number(tpm),
-    models: names.length > 0 ? names : null,
-    expires_at: expires === '' ? null : `${expires}T23:59:59Z`,
+    ...(plans.data && { plan: plans.data.data.map(({ name }) => name) }),
+    ...(teams.data && { tags: teams.data.data.map(({ tag }) => tag) }),
   };
 }
 
-function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
-  const text = (name: keyof Draft) => ({
-    value: draft[name],
-    onType: (typed: string) => set({ [name]: typed }),
-  });
-  return (
-    <>
-      <Text label="Name" hint="What it is for, such as laptop or Claude Code." maxLength={100} {...text('name')} />
-      <div class="pair">
-        <Text
-          label="Budget in US dollars, by period"
-          hint="Refused with 402 once it is spent."
-          placeholder="none"
-          {...text('amount')}
-        />
-        <Choice
-          label="Each"
-          value={draft.every}
-          options={['day', 'week', 'month'].map((word) => [word, word] as const)}
-          onPick={(every) => set({ every })}
-        />
-      </div>
-      <Text label="Budget in US dollars, in all" placeholder="none" {...text('budget_usd')} />
-      <div class="pair">
-        <Text label="Calls a minute" type="number" placeholder="no limit" {...text('rpm')} />
-        <Text label="Tokens a minute" type="number" placeholder="no limit" {...text('tpm')} />
-      </div>
-      <Text
-        label="Models"
-        hint="provider/model, provider/* or an alias, with commas; empty allows all."
-        {...text('models')}
-      />
-      <Text label="Works until the end of (UTC)" type="date" {...text('expires')} />
-    </>
-  );
+function KeyFields({ schema, draft, set }: { schema: Schema; draft: Draft; set: (draft: Draft) => void }) {
+  return <SchemaFields schema={schema} draft={draft} set={set} first={FIRST} suggestions={useSuggestions()} />;
 }
 
 /** Text typed for a new key survives a change of the page, until the key is created or the form is cancelled. */
@@ -107,70 +39,54 @@ export function NewKey({
   onClose: () => void;
 }) {
   const of = team ?? user;
+  const schema = useBodySchema('post', team === undefined ? '/keys' : '/own-teams/{team}/keys');
   const [draft, setDraft] = useState<Draft>(
-    kept?.of === of ? kept.draft : { ...EMPTY, user_id: user || team || (session.value?.user ?? '') },
+    kept?.of === of ? kept.draft : { user_id: user || team || (session.value?.user ?? '') },
   );
   const [error, setError] = useState<unknown>();
   const [made, setMade] = useState<string>();
-  const set = (part: Partial<Draft>): void => {
-    kept = { of, draft: { ...draft, ...part } };
-    setDraft(kept.draft);
+  const set = (typed: Draft): void => {
+    kept = { of, draft: typed };
+    setDraft(typed);
   };
-  const forget = (): void => {
+  const discard = (): void => {
     kept = undefined;
+    onClose();
   };
   const submit = (event: Event): void => {
     event.preventDefault();
     setError(undefined);
-    change<{ api_key: string }>('POST', team === undefined ? '/keys' : `/own-teams/${encodeURIComponent(team)}/keys`, {
-      // Empty fields are omitted.
-      ...Object.fromEntries(Object.entries(bodyOf(draft)).filter(([, value]) => value !== null)),
-      user_id: draft.user_id,
-      ...(draft.role !== '' && { role: draft.role }),
-    })
+    change<{ api_key: string }>(
+      'POST',
+      team === undefined ? '/keys' : `/own-teams/${encodeURIComponent(team)}/keys`,
+      readDraft(schema.data ?? {}, draft),
+    )
       .then(({ api_key }) => {
-        forget();
+        kept = undefined;
         setMade(api_key);
       })
       .catch(setError);
   };
-  if (made !== undefined)
-    return <MadeKey text={made} model={draft.models.split(/[\s,]+/)[0] || 'echo/echo'} onClose={onClose} />;
+  if (made !== undefined) {
+    const { models } = draft;
+    return <MadeKey text={made} model={String(models ?? '').split(/[\s,]+/)[0] || 'echo/echo'} onClose={onClose} />;
+  }
   return (
-    <Dialog title="New key" onClose={onClose} isDrawer>
-      <form onSubmit={submit}>
-        <Text
-          label="User"
-          hint={team === undefined ? 'Whose key it is: anyone you name.' : 'A member of the team, or the team itself.'}
-          required
-          maxLength={300}
-          value={draft.user_id}
-          onType={(user_id) => set({ user_id })}
-        />
-        <KeyFields draft={draft} set={set} />
-        {team === undefined && (
-          <Choice
-            label="May operate this gateway"
-            value={draft.role}
-            options={ROLES}
-            onPick={(role) => set({ role })}
-          />
-        )}
-        <Problem error={error} />
-        <div class="actions">
-          <Button kind="main" type="submit">
-            Make the key
-          </Button>
-          <Button
-            onClick={() => {
-              forget();
-              onClose();
-            }}
-          >
-            Cancel
-          </Button>
-        </div>
-      </form>
+    <Dialog title="New key" onClose={discard} isDrawer>
+      <Problem error={schema.error} retry={schema.reload} />
+      <Spinner of={schema} />
+      {schema.data && (
+        <form onSubmit={submit}>
+          <KeyFields schema={schema.data} draft={draft} set={set} />
+          <Problem error={error} />
+          <div class="actions">
+            <Button kind="main" type="submit">
+              Create the key
+            </Button>
+            <Button onClick={discard}>Cancel</Button>
+          </div>
+        </form>
+      )}
     </Dialog>
   );
 }
@@ -178,8 +94,8 @@ export function NewKey({
 function MadeKey({ text, model, onClose }: { text: string; model: string; onClose: () => void }) {
   const [client, setClient] = useState<Client>('Claude Code');
   return (
-    <Dialog title="The key was made" onClose={onClose} isDrawer>
-      <p role="status">Keep it: it cannot be shown again.</p>
+    <Dialog title="Key created" onClose={onClose} isDrawer>
+      <p role="status">Store it now: it cannot be shown again.</p>
       <div class="code">
         <pre>
           <code>{text}</code>
@@ -200,49 +116,41 @@ function MadeKey({ text, model, onClose }: { text: string; model: string; onClos
   );
 }
 
-function draftOf(key: Key): Draft {
-  const [budget] = key.budgets ?? [];
-  return {
-    user_id: key.user_id,
-    name: key.name,
-    role: key.role ?? '',
-    budget_usd: key.budget_usd ?? '',
-    amount: budget?.amount_usd ?? '',
-    every: budget?.every ?? 'day',
-    rpm: String(key.rpm ?? ''),
-    tpm: String(key.tpm ?? ''),
-    models: (key.models ?? []).join(', '),
-    expires: key.expires_at?.slice(0, 10) ?? '',
-  };
-}
-
 /** Edits a key, except when it was changed meanwhile; typed text stays. */
 export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
+  const schema = useBodySchema('patch', '/keys/{id}');
   const loaded = useLoad(id, () => getVersion<Key>(`/keys/${id}`));
-  const [typed, setTyped] = useState<Partial<Draft>>({});
+  const [typed, setTyped] = useState<Draft>({});
   const [error, setError] = useState<unknown>();
-  const draft = loaded.data && { ...draftOf(loaded.data.value), ...typed };
+  const before = schema.data && loaded.data && draftOf(schema.data, { ...loaded.data.value });
+  const draft = before && { ...before, ...typed };
   const submit = (event: Event): void => {
     event.preventDefault();
     if (!draft) return;
     setError(undefined);
-    // Only typed fields are sent: a form that shows one budget of several removes none.
-    const before: Record<string, unknown> = bodyOf(draftOf(loaded.data.value));
-    const changed = Object.entries(bodyOf(draft)).filter(
-      ([field, value]) => JSON.stringify(value) !== JSON.stringify(before[field]),
-    );
-    change('PATCH', `/keys/${id}`, Object.fromEntries(changed), loaded.data.etag).then(onClose, setError);
+    // Only changed fields are sent.
+    const changed = changesOf(schema.data, before, draft);
+    if (Object.keys(changed).length === 0) onClose();
+    else change('PATCH', `/keys/${id}`, changed, loaded.data.etag).then(onClose, setError);
   };
   return (
     <Dialog title={`Edit ${loaded.data?.value.prefix ?? 'a key'}`} onClose={onClose} isDrawer>
-      <Problem error={loaded.error} retry={loaded.reload} />
+      <Problem error={loaded.error ?? schema.error} retry={loaded.error ? loaded.reload : schema.reload} />
       <Spinner of={loaded} />
       {draft && (
         <form onSubmit={submit}>
-          <KeyFields draft={draft} set={(part) => setTyped({ ...typed, ...part })} />
-          <Problem
+          <KeyFields
+            schema={schema.data}
+            draft={draft}
+            set={(next) =>
+              setTyped(Object.fromEntries(Object.entries(next).filter(([name, value]) => value !== before[name])))
+            }
+          />
+          <Conflict
             error={error}
-            retry={() => {
+            known={loaded.data.value}
+            load={() => get<Key>(`/keys/${id}`)}
+            onReload={() => {
               setError(undefined);
               loaded.reload();
             }}
@@ -271,8 +179,10 @@ function EndKey({ item, onClose }: { item: Key; onClose: () => void }) {
   };
   return (
     <>
-      <h3>Refuse it</h3>
-      <p class="muted">It stops working within five seconds: blocked until it is unblocked, revoked for good.</p>
+      <h3>Stop the key</h3>
+      <p class="muted">
+        Takes effect within five seconds. A blocked key can be unblocked; a revoked key is rejected permanently.
+      </p>
       <Problem error={error} />
       <div class="actions">
         <Button onClick={() => act(item.blocked_at ? 'unblock' : 'block')}>

@@ -1,7 +1,9 @@
 import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { findSession, hrefOf, isLost, may, minutesAhead, session, signOut } from './api.ts';
+import { findSession, hrefOf, installation, isLost, may, minutesAhead, session, signOut } from './api.ts';
+import { isUtc, zone } from './format.ts';
+import { Accounts } from './pages/accounts.tsx';
 import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
@@ -17,7 +19,9 @@ import { Speech } from './pages/speech.tsx';
 import { Targets } from './pages/targets.tsx';
 import { Teams } from './pages/teams.tsx';
 import { Usage } from './pages/usage.tsx';
+import { Users } from './pages/users.tsx';
 import { linkTo, route } from './routing.ts';
+import { SearchButton } from './search.tsx';
 import './style.css';
 import { Button, PageHead } from './ui.tsx';
 
@@ -26,24 +30,38 @@ interface PageRow {
   readonly Page: ComponentType;
   /** Scopes of which one is required to show it. */
   readonly needs?: readonly string[];
+  /** Feature that has to be configured. */
+  readonly feature?: string;
 }
 
-const PAGES: Readonly<Record<string, PageRow>> = Object.freeze({
-  home: { title: 'Home', Page: Home },
-  calls: { title: 'Calls', Page: Calls, needs: ['calls:read'] },
-  keys: { title: 'API keys', Page: Keys, needs: ['keys:read'] },
-  teams: { title: 'Teams', Page: Teams, needs: ['teams:read', 'teams:own'] },
-  usage: { title: 'Usage', Page: Usage, needs: ['usage:read'] },
-  budgets: { title: 'Budgets', Page: Budgets, needs: ['budgets:read'] },
-  targets: { title: 'Targets', Page: Targets, needs: ['targets:read'] },
-  models: { title: 'Models', Page: Models, needs: ['models:read'] },
-  playground: { title: 'Playground', Page: Playground, needs: ['models:call'] },
-  speech: { title: 'Speech', Page: Speech, needs: ['models:call'] },
-  agents: { title: 'Agents', Page: Agents, needs: ['models:call'] },
-  plugins: { title: 'Plugins', Page: Plugins, needs: ['config:read'] },
-  configuration: { title: 'Configuration', Page: Configuration, needs: ['config:read'] },
-  audit: { title: 'Audit', Page: Audit, needs: ['audit:read'] },
+/** Pages in the groups of the navigation. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, PageRow>>>> = Object.freeze({
+  Activity: {
+    home: { title: 'Overview', Page: Home },
+    calls: { title: 'Calls', Page: Calls, needs: ['calls:read'] },
+    usage: { title: 'Usage', Page: Usage, needs: ['usage:read'] },
+  },
+  Access: {
+    keys: { title: 'API keys', Page: Keys, needs: ['keys:read'] },
+    users: { title: 'Users', Page: Users, needs: ['users:read'] },
+    teams: { title: 'Teams', Page: Teams, needs: ['teams:read', 'teams:own'] },
+    accounts: { title: 'Accounts', Page: Accounts, needs: ['accounts:read'] },
+    budgets: { title: 'Budgets', Page: Budgets, needs: ['budgets:read'] },
+  },
+  Models: {
+    models: { title: 'Models', Page: Models, needs: ['models:read'] },
+    targets: { title: 'Targets', Page: Targets, needs: ['targets:read'] },
+    playground: { title: 'Playground', Page: Playground, needs: ['models:call'] },
+    speech: { title: 'Speech', Page: Speech, needs: ['models:call'], feature: 'speech' },
+    agents: { title: 'Agents', Page: Agents, needs: ['models:call'], feature: 'agents' },
+  },
+  Gateway: {
+    plugins: { title: 'Plugins', Page: Plugins, needs: ['config:read'] },
+    configuration: { title: 'Configuration', Page: Configuration, needs: ['config:read'] },
+    audit: { title: 'Audit', Page: Audit, needs: ['audit:read'] },
+  },
 });
+const PAGES: Readonly<Record<string, PageRow>> = Object.freeze(Object.assign({}, ...Object.values(GROUPS)));
 
 type Scheme = 'auto' | 'light' | 'dark';
 const SCHEMES: readonly Scheme[] = ['auto', 'light', 'dark'];
@@ -66,22 +84,62 @@ function mayOneOf(needs: readonly string[] | undefined): boolean {
   return needs === undefined || needs.some(may);
 }
 
+/** True if the page is in the navigation of this session. */
+function isShown({ needs, feature }: PageRow): boolean {
+  return mayOneOf(needs) && (feature === undefined || session.value?.features.includes(feature) === true);
+}
+
 function Nav() {
   return (
     <nav aria-label="Pages">
-      <ul>
-        {Object.entries(PAGES).map(
-          ([name, { title, needs }]) =>
-            mayOneOf(needs) && (
-              <li key={name}>
-                <a href={linkTo(name)} aria-current={route.value.page === name ? 'page' : undefined}>
-                  {title}
-                </a>
-              </li>
-            ),
-        )}
-      </ul>
+      {Object.entries(GROUPS).map(([group, pages]) => {
+        const shown = Object.entries(pages).filter(([, page]) => isShown(page));
+        if (shown.length === 0) return null;
+        return (
+          <div key={group}>
+            <p aria-hidden="true">{group}</p>
+            <ul aria-label={group}>
+              {shown.map(([name, { title }]) => (
+                <li key={name}>
+                  <a href={linkTo(name)} aria-current={route.value.page === name ? 'page' : undefined}>
+                    {title}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </div>
+        );
+      })}
     </nav>
+  );
+}
+
+/** Zone of every time on every page. */
+function ZoneSwitch() {
+  const name = isUtc.value ? 'UTC' : `local time (${zone.value})`;
+  const next = isUtc.value ? 'local time' : 'UTC';
+  return (
+    <Button
+      kind="quiet"
+      title={`Time zone: ${name}`}
+      aria-label={`Time zone: ${name}. Switch to ${next}.`}
+      onClick={() => {
+        isUtc.value = !isUtc.value;
+      }}
+    >
+      {isUtc.value ? 'UTC' : 'local time'}
+    </Button>
+  );
+}
+
+/** Name of the installation, and a line in its color. */
+function Installation() {
+  const { name, color } = installation.value;
+  return (
+    <>
+      {color && <span class="stripe" ref={(element) => element?.style.setProperty('background', color)} />}
+      {name && <span class="installation">{name}</span>}
+    </>
   );
 }
 
@@ -106,7 +164,7 @@ function Unknown() {
     <>
       <PageHead title="No such page" />
       <p>
-        <a href={linkTo('home')}>Go home</a>
+        <a href={linkTo('home')}>Overview</a>
       </p>
     </>
   );
@@ -143,6 +201,12 @@ function App() {
           <span aria-hidden="true" class="mark" />
           Tollgate
         </a>
+        <Installation />
+        <SearchButton
+          pages={Object.entries(PAGES).flatMap(([page, row]) =>
+            isShown(row) ? [{ name: page, title: row.title }] : [],
+          )}
+        />
         <button
           type="button"
           class="button plain menu"
@@ -155,8 +219,9 @@ function App() {
         </button>
         <Nav />
         <footer>
-          <p title="Who is signed in; calls of the playground are booked under this name">{user}</p>
+          <p title="Signed in. Calls of the playground are charged to this user.">{user}</p>
           <div class="actions">
+            <ZoneSwitch />
             <SchemeSwitch />
             <Button kind="quiet" onClick={() => void signOut()}>
               Sign out
@@ -182,8 +247,8 @@ function ClockNote() {
   if (ahead === 0) return null;
   return (
     <p class="empty" role="status">
-      The clock of this computer is {Math.abs(ahead)} min {ahead > 0 ? 'ahead of' : 'behind'} that of the gateway: times
-      such as “tried again in” are off by as much. What the gateway counts and books goes by its own clock.
+      The clock of this computer is {Math.abs(ahead)} min {ahead > 0 ? 'ahead of' : 'behind'} that of the gateway.
+      Durations such as “next retry in” are off by as much. The gateway counts and charges by its own clock.
     </p>
   );
 }

@@ -13,7 +13,8 @@ export interface Draft {
 }
 
 export const EMPTY_DRAFT: Draft = Object.freeze({
-  models: ['echo/echo'],
+  // The first callable one, once the models are known.
+  models: [''],
   system: '',
   prompt: 'Hello there',
   most: '',

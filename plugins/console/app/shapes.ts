@@ -73,7 +73,44 @@ export interface NearBudget {
   readonly amount_usd: string;
   readonly spent_usd: string;
   readonly left_usd: string;
+  readonly starts_at: string | null;
   readonly resets_at: string | null;
+  readonly forecast_usd: string | null;
+  readonly runs_out_at: string | null;
+}
+
+/** Sums of calls over time. */
+export interface OverviewSums {
+  readonly requests: number;
+  readonly errors: number;
+  readonly refused: number;
+  readonly cost_usd: string;
+  readonly duration_p95_ms: number | null;
+  readonly first_byte_p50_ms: number | null;
+}
+
+/** Calls with the same error of the same model. */
+export interface Cause {
+  readonly outcome: string;
+  readonly error_code: string | null;
+  readonly refused_by: string | null;
+  readonly alias: string | null;
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly calls: number;
+  readonly users: number;
+  readonly first_at: string;
+  readonly last_at: string;
+  readonly last_id: string;
+  readonly message: string | null;
+}
+
+export interface Overview {
+  readonly from: string;
+  readonly steps: readonly (OverviewSums & { readonly at: string; readonly name: string })[];
+  readonly totals: OverviewSums;
+  readonly causes: readonly Cause[];
+  readonly is_complete: boolean;
 }
 
 /** Program that a person signed in with. */
@@ -110,6 +147,14 @@ export interface Target {
   readonly attempts: number;
   readonly whole_ms?: number;
   readonly first_token_ms?: number;
+  /** State in each process that used it. */
+  readonly nodes: readonly {
+    readonly node: string;
+    readonly state: Target['state'];
+    readonly error_ratio: number;
+    readonly attempts: number;
+    readonly first_token_ms?: number;
+  }[];
   readonly last_error?: {
     readonly at: string;
     /** Absent for a vendor's message without the scope `bodies:read`. */
@@ -171,6 +216,43 @@ export interface Key {
   readonly spent_usd: string;
 }
 
+export interface User {
+  readonly id: string;
+  readonly name: string | null;
+  readonly plan: string | null;
+  readonly account: string;
+  readonly keys: number;
+  readonly spent_this_month_usd: string;
+  readonly last_call_at: string | null;
+  readonly blocked: boolean;
+  readonly blocked_at: string | null;
+  readonly blocked_reason: string | null;
+}
+
+export interface Account {
+  readonly id: string;
+  readonly plan: string | null;
+  readonly balance_usd: string;
+  readonly held_usd: string;
+  readonly spent_usd: string;
+  readonly credited_usd: string;
+  readonly updated_at: string | null;
+}
+
+export interface WholeAccount extends Account {
+  readonly budgets: readonly (Omit<KeyBudget, 'resets_at'> & {
+    readonly resets_at: string | null;
+    readonly plan?: string;
+  })[];
+  readonly entries: readonly {
+    readonly at: string;
+    readonly kind: string;
+    readonly amount_usd: string;
+    readonly reason: string;
+    readonly ref: string;
+  }[];
+}
+
 export interface Team {
   readonly tag: string;
   readonly owners: {
@@ -213,7 +295,8 @@ interface Latency {
   readonly first_byte_p95_ms?: number;
 }
 
-export type UsageRow = Sums & Readonly<Record<string, unknown>>;
+/** `previous` has the sums of the range before, if requested. */
+export type UsageRow = Sums & { readonly previous?: Sums } & Readonly<Record<string, unknown>>;
 
 export interface Usage {
   readonly from: string;
@@ -256,6 +339,13 @@ export interface AgentTeam {
   readonly agents: readonly { readonly name: string; readonly when: string; readonly model: string | null }[];
 }
 
+export interface HookCounts {
+  readonly calls: number;
+  readonly failures: number;
+  readonly skipped: number;
+  readonly seconds: number;
+}
+
 export interface Plugin {
   readonly name: string;
   readonly plugin: string;
@@ -266,13 +356,11 @@ export interface Plugin {
   readonly permissions: readonly string[];
   readonly problem?: string;
   readonly hooks: readonly string[];
-  readonly hook_counts: readonly {
+  readonly hook_counts: readonly (HookCounts & {
     readonly hook: string;
-    readonly calls: number;
-    readonly failures: number;
-    readonly skipped: number;
-    readonly seconds: number;
-  }[];
+    /** Counts of each process. */
+    readonly nodes: readonly (HookCounts & { readonly node: string })[];
+  })[];
   readonly routes: readonly string[];
   readonly commands: readonly string[];
 }

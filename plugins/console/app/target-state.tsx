@@ -9,8 +9,13 @@ const STATES: Readonly<Record<Target['state'], readonly [Tone, string]>> = Objec
 });
 
 export function TargetState({ target }: { target: Target }) {
-  const [tone, word] = STATES[target.state];
-  return <Badge tone={target.state === 'closed' && target.error_ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
+  return <StateBadge state={target.state} ratio={target.error_ratio} />;
+}
+
+/** State; `ratio` is the share of failed attempts. */
+export function StateBadge({ state, ratio }: { state: Target['state']; ratio: number }) {
+  const [tone, word] = STATES[state];
+  return <Badge tone={state === 'closed' && ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
 }
 
 /** Urgency of a target, which sorts the list. */

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useCallback, useEffect, useId, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
-import { time, wholeTime } from './format.ts';
+import { exactUsd, time, usd, wholeTime } from './format.ts';
 
 /** Components of pages. */
 
@@ -100,6 +100,60 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
+/**
+ * Error of a form that saves. If someone else changed the object meanwhile, it shows what they changed; typed text
+ * stays; after a reload it is saved over their version.
+ */
+export function Conflict({
+  error,
+  known,
+  load,
+  onReload,
+}: {
+  error: unknown;
+  /** Object as the form loaded it. */
+  known: object;
+  load: () => Promise<object>;
+  onReload: () => void;
+}) {
+  const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
+  const now = useLoad(isConflict ? 'now' : undefined, load);
+  if (!isConflict) return <Problem error={error} />;
+  const rows = now.data ? differences(known, now.data) : [];
+  return (
+    <div class="problem" role="alert">
+      <p>Someone else changed it in the meantime. Nothing was overwritten, and your input is kept.</p>
+      <Problem error={now.error} retry={now.reload} />
+      <ul class="lines">
+        {rows.map(({ name, before, after }) => (
+          <li key={name}>
+            <b>{name}</b> {before} → {after}
+          </li>
+        ))}
+      </ul>
+      <Button onClick={onReload}>Reload and keep my input</Button>
+    </div>
+  );
+}
+
+/** Fields that differ, with both values as text. */
+function differences(
+  before: object,
+  after: object,
+): readonly { readonly name: string; readonly before: string; readonly after: string }[] {
+  const [old, now]: readonly Readonly<Record<string, unknown>>[] = [{ ...before }, { ...after }];
+  const tell = (value: unknown): string =>
+    value === undefined || value === null || value === ''
+      ? '–'
+      : typeof value === 'string'
+        ? value
+        : JSON.stringify(value);
+  return [...new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})])].flatMap((name) => {
+    const [was, is] = [tell(old?.[name]), tell(now?.[name])];
+    return was === is ? [] : [{ name: name.replaceAll('_', ' '), before: was, after: is }];
+  });
+}
+
 interface ButtonProps {
   readonly children: ComponentChildren;
   readonly kind?: 'main' | 'plain' | 'danger' | 'quiet';
@@ -109,6 +163,7 @@ interface ButtonProps {
   readonly title?: string;
   readonly 'aria-label'?: string;
   readonly 'aria-pressed'?: boolean;
+  readonly 'aria-expanded'?: boolean;
 }
 
 export function Button({ kind = 'plain', type = 'button', children, ...rest }: ButtonProps) {
@@ -173,6 +228,12 @@ export function Time({ at }: { at: string | null | undefined }) {
   );
 }
 
+/** Amount in US dollars; the title has all decimals. */
+export function Usd({ of: text }: { of: string | null | undefined }) {
+  if (text === null || text === undefined) return <>–</>;
+  return <span title={exactUsd(text)}>{usd(text)}</span>;
+}
+
 export interface Column<Row> {
   readonly name: string;
   readonly isNumber?: boolean;
@@ -182,6 +243,10 @@ export interface Column<Row> {
   readonly isWide?: boolean;
   /** Its header is for screen readers alone. */
   readonly isQuiet?: boolean;
+  /** Exact value, for CSV and for sorting. */
+  readonly value?: (row: Row) => string | number | null | undefined;
+  /** Value of the parameter `sort` by which the API sorts, highest first. */
+  readonly sort?: string;
   cell(row: Row): ComponentChildren;
 }
 
@@ -193,6 +258,8 @@ export function Table<Row>({
   keyOf,
   isCurrent,
   empty,
+  sorted,
+  onSort,
 }: {
   label: string;
   columns: readonly Column<Row>[];
@@ -200,6 +267,8 @@ export function Table<Row>({
   keyOf: (row: Row) => string;
   isCurrent?: (row: Row) => boolean;
   empty?: ComponentChildren;
+  sorted?: { readonly column: Column<Row>; readonly isDescending: boolean };
+  onSort?: (column: Column<Row>) => void;
 }) {
   const drawn = useRef<{ readonly columns: readonly Column<Row>[]; readonly lines: ReadonlyMap<Row, VNode> }>(
     undefined,
@@ -222,15 +291,49 @@ export function Table<Row>({
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.name} scope="col" class={classOf(column)}>
-                <span class={column.isQuiet ? 'unseen' : ''}>{column.name}</span>
-              </th>
+              <Head
+                key={column.name}
+                column={column}
+                direction={sorted?.column.name === column.name ? directionOf(sorted.isDescending) : undefined}
+                onSort={onSort && (column.value || column.sort) ? () => onSort(column) : undefined}
+              />
             ))}
           </tr>
         </thead>
         <tbody>{body}</tbody>
       </table>
     </section>
+  );
+}
+
+type Direction = 'ascending' | 'descending';
+
+function directionOf(isDescending: boolean): Direction {
+  return isDescending ? 'descending' : 'ascending';
+}
+
+/** Header of a column; a button if the list can be sorted by it. */
+function Head<Row>({
+  column,
+  direction,
+  onSort,
+}: {
+  column: Column<Row>;
+  direction: Direction | undefined;
+  onSort: (() => void) | undefined;
+}) {
+  const arrow = direction && (direction === 'ascending' ? ' ▲' : ' ▼');
+  return (
+    <th scope="col" class={classOf(column)} {...(direction && { 'aria-sort': direction })}>
+      {onSort && !column.isQuiet ? (
+        <button type="button" class="sort" onClick={onSort}>
+          {column.name}
+          <span aria-hidden="true">{arrow}</span>
+        </button>
+      ) : (
+        <span class={column.isQuiet ? 'unseen' : ''}>{column.name}</span>
+      )}
+    </th>
   );
 }
 
@@ -301,17 +404,19 @@ export function Text({ label, hint, onType, type = 'text', ...rest }: TextProps)
 
 export function Choice({
   label,
+  hint,
   value,
   options,
   onPick,
 }: {
   label: string;
+  hint?: string;
   value: string;
   options: readonly (readonly [value: string, text: string])[];
   onPick: (value: string) => void;
 }) {
   return (
-    <Field label={label}>
+    <Field label={label} {...(hint !== undefined && { hint })}>
       <select value={value} onChange={(event) => onPick(event.currentTarget.value)}>
         {options.map(([each, text]) => (
           <option key={each} value={each}>
@@ -351,7 +456,13 @@ export function Search({
   );
 }
 
-/** Dialog over the page, or at its side. Escape closes it, and the focus returns to its previous element. */
+/** Fields of a form that can have the focus. */
+const FIELDS = ':is(form, search) :is(input, select, textarea):enabled';
+
+/**
+ * Dialog over the page, or at its side. The first field has the focus. Escape closes it, after a question if something
+ * was typed, and the focus returns to its previous element.
+ */
 export function Dialog({
   title,
   onClose,
@@ -364,22 +475,72 @@ export function Dialog({
   isDrawer?: boolean;
 }) {
   const box = useRef<HTMLDialogElement>(null);
+  const head = useRef<HTMLHeadingElement>(null);
+  const [isTyped, setTyped] = useState(false);
+  const [isLeaving, setLeaving] = useState(false);
   const id = useId();
   useEffect(() => {
     const back = document.activeElement;
     box.current?.showModal();
+    head.current?.focus();
     return () => {
       if (back instanceof HTMLElement && back.isConnected) back.focus();
     };
   }, []);
+  // The form may appear later than the dialog, and replace what had the focus.
+  useEffect(() => {
+    const { activeElement } = document;
+    if (activeElement === head.current || activeElement === document.body || activeElement === box.current)
+      box.current?.querySelector<HTMLElement>(FIELDS)?.focus();
+  });
+  const leave = (): void => {
+    if (isTyped) setLeaving(true);
+    else onClose();
+  };
   return (
-    <dialog ref={box} class={isDrawer ? 'drawer' : ''} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+    <dialog
+      ref={box}
+      class={isDrawer ? 'drawer' : ''}
+      aria-labelledby={id}
+      onInput={({ target }) => {
+        if (target instanceof Element && target.closest('form')) setTyped(true);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return;
+        event.preventDefault();
+        if (isLeaving) setLeaving(false);
+        else leave();
+      }}
+      onCancel={(event) => {
+        event.preventDefault();
+        leave();
+      }}
+      onClose={() => {
+        // The browser closed it without a question.
+        if (!isTyped) return onClose();
+        box.current?.showModal();
+        setLeaving(true);
+      }}
+    >
       <header>
-        <h2 id={id}>{title}</h2>
-        <Button kind="quiet" onClick={onClose} aria-label="Close">
+        <h2 id={id} ref={head} tabIndex={-1}>
+          {title}
+        </h2>
+        <Button kind="quiet" onClick={leave} aria-label="Close">
           ✕
         </Button>
       </header>
+      {isLeaving && (
+        <div class="problem" role="alert">
+          <p>Discard what you typed?</p>
+          <div class="actions">
+            <Button kind="danger" onClick={onClose}>
+              Discard
+            </Button>
+            <Button onClick={() => setLeaving(false)}>Keep editing</Button>
+          </div>
+        </div>
+      )}
       {children}
     </dialog>
   );

@@ -12,26 +12,48 @@ import {
   FOR_OPERATORS,
   hasScope,
   listOf,
+  mergeStates,
   PAGE_QUERY,
   readPage,
   sendList,
   targetRows,
 } from '../kit/index.ts';
+import type { NamedFacts, ReadFacts } from './nodes.ts';
 
 /** Operator routes that need no other plugin: targets, configuration, reload, plugins. */
-export function gatewayRoutes(api: PluginApi): readonly Route[] {
-  return [targetsRoute(api), reloadRoute(api), configurationRoute(api), pluginsRoute(api)];
+export function gatewayRoutes(api: PluginApi, readFacts: ReadFacts): readonly Route[] {
+  return [targetsRoute(api, readFacts), reloadRoute(api), configurationRoute(api), pluginsRoute(api, readFacts)];
 }
+
+const NODE_NAME: Schema = { type: 'string', description: 'Host and process id.' };
 
 const TARGET_ROW: Schema = {
   type: 'object',
-  required: ['target', 'provider', 'model', 'state', 'error_ratio', 'attempts'],
+  required: ['target', 'provider', 'model', 'state', 'error_ratio', 'attempts', 'nodes'],
   properties: {
     target: { type: 'string', description: '`provider/model`, or `provider#key/model` of one key' },
     provider: { type: 'string' },
     model: { type: 'string' },
     key: { type: 'string', description: 'Name of the provider’s key, if it has several.' },
-    state: { enum: ['closed', 'half-open', 'open', 'drained'], description: 'Worst state of all processes.' },
+    state: {
+      enum: ['closed', 'half-open', 'open', 'drained'],
+      description: 'Worst state of all processes on the store.',
+    },
+    nodes: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['node', 'state', 'error_ratio', 'attempts'],
+        properties: {
+          node: NODE_NAME,
+          state: { enum: ['closed', 'half-open', 'open', 'drained'] },
+          error_ratio: { type: 'number' },
+          attempts: { type: 'integer' },
+          first_token_ms: { type: 'number' },
+        },
+      },
+      description: 'State in each process that used it, up to ten seconds old.',
+    },
     cause: { enum: ['rate_limit', 'credential', 'failures', 'shared'] },
     open_until: { type: 'string', description: 'Time of the next retry.' },
     error_ratio: { type: 'number', description: 'Failure rate of its latest attempts.' },
@@ -73,7 +95,7 @@ const RETRIES: Schema = {
   },
 };
 
-function targetsRoute({ operators: { gateway } }: PluginApi): Route {
+function targetsRoute({ operators: { gateway } }: PluginApi, readFacts: ReadFacts): Route {
   return {
     ...FOR_OPERATORS,
     method: 'GET',
@@ -89,10 +111,13 @@ function targetsRoute({ operators: { gateway } }: PluginApi): Route {
     },
     async handler(ctx) {
       const { limit, after = '' } = readPage(ctx);
-      const state = await gateway.routing();
+      const [own, facts] = await Promise.all([gateway.routing(), readFacts()]);
+      const others = facts.filter(({ isOwn }) => !isOwn).map(({ routing }) => routing);
+      const state = mergeStates([own, ...others]);
       const rest = targetRows(state).filter(({ target }) => target > after);
+      const nodes = nodesOfTargets(facts);
       const next = rest.length > limit ? rest[limit - 1]?.target : undefined;
-      const page = rest.slice(0, limit);
+      const page = rest.slice(0, limit).map((row) => ({ ...row, nodes: nodes.get(row.target) ?? [] }));
       const shown = hasScope(ctx.state.principal, 'bodies:read') ? page : page.map(withoutVendorMessage);
       sendList(ctx, shown, next, { retries: state.retries, drained: state.drained });
     },
@@ -107,6 +132,18 @@ function withoutVendorMessage({ last_error: error, ...row }: TargetRow): object 
 }
 
 type TargetRow = ReturnType<typeof targetRows>[number];
+
+/** State of each target in each node. */
+function nodesOfTargets(facts: readonly NamedFacts[]): ReadonlyMap<string, readonly object[]> {
+  const found = new Map<string, object[]>();
+  for (const { node, routing } of facts)
+    for (const { target, state, error_ratio, attempts, first_token_ms } of targetRows(routing)) {
+      const rows = found.get(target) ?? [];
+      found.set(target, rows);
+      rows.push({ node, state, error_ratio, attempts, ...(first_token_ms !== undefined && { first_token_ms }) });
+    }
+  return found;
+}
 
 const RELOAD_BODY = {
   type: 'object',
@@ -226,13 +263,28 @@ const COUNT: Schema = { type: 'integer', minimum: 0 };
 
 const HOOK_COUNTS: Schema = {
   type: 'object',
-  required: ['hook', 'calls', 'failures', 'skipped', 'seconds'],
+  required: ['hook', 'calls', 'failures', 'skipped', 'seconds', 'nodes'],
   properties: {
     hook: { type: 'string' },
     calls: { ...COUNT, description: 'Includes one run per chunk for transforms of streams.' },
     failures: { ...COUNT, description: 'Rejections are not included.' },
     skipped: { ...COUNT, description: 'Calls that skipped the hook after timeouts.' },
     seconds: { type: 'number', description: 'Duration of asynchronous runs.' },
+    nodes: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['node', 'calls', 'failures', 'skipped', 'seconds'],
+        properties: {
+          node: NODE_NAME,
+          calls: COUNT,
+          failures: COUNT,
+          skipped: COUNT,
+          seconds: { type: 'number' },
+        },
+      },
+      description: 'Counts of each process, up to ten seconds old.',
+    },
   },
 };
 
@@ -290,14 +342,18 @@ const PLUGIN: Schema = {
       },
       description: 'Programs and connections of the plugin, such as MCP servers, in each process.',
     },
-    hook_counts: { type: 'array', items: HOOK_COUNTS, description: 'Sum over all processes, each since its start.' },
+    hook_counts: {
+      type: 'array',
+      items: HOOK_COUNTS,
+      description: 'Sum over all processes on the store, each since its start.',
+    },
     routes: { type: 'array', items: { type: 'string' } },
     commands: { type: 'array', items: { type: 'string' } },
   },
 };
 
 /** Plugins in the order in which inward hooks run. */
-function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
+function pluginsRoute({ operators: { gateway, gather } }: PluginApi, readFacts: ReadFacts): Route {
   const gatherCounts = gather('hooks', () =>
     gateway.plugins().map(({ name, counts, parts }) => ({ name, counts, parts })),
   );
@@ -309,7 +365,9 @@ function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
     summary: 'List loaded plugins: hooks in their order, routes, commands',
     responses: { 200: { description: 'Plugins, in the order of the configuration.', schema: listOf(PLUGIN) } },
     async handler(ctx) {
-      const all = (await gatherCounts()).flat();
+      const [own, facts] = await Promise.all([gatherCounts(), readFacts()]);
+      const all = own.flat();
+      const others = facts.filter(({ isOwn }) => !isOwn).flatMap(({ hooks }) => hooks);
       const rows = gateway.plugins().map(({ isBuiltin, counts, parts: _parts, ...row }) => ({
         ...row,
         is_builtin: isBuiltin,
@@ -319,7 +377,11 @@ function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
         hook_counts: counts.map(({ hook }) =>
           sumCounts(
             hook,
-            all.filter(({ name }) => name === row.name).flatMap((each) => each.counts),
+            [
+              ...all.filter(({ name }) => name === row.name).flatMap((each) => each.counts),
+              ...others.filter(({ plugin }) => plugin === row.name),
+            ],
+            nodesOfHook(facts, row.name, hook),
           ),
         ),
       }));
@@ -328,7 +390,13 @@ function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
   };
 }
 
-function sumCounts(hook: string, counts: readonly HookReport[]): Readonly<Record<string, unknown>> {
+type Counts = Pick<HookReport, 'hook' | 'calls' | 'failures' | 'skipped' | 'timedMs'>;
+
+function sumCounts(
+  hook: string,
+  counts: readonly Counts[],
+  nodes: readonly object[],
+): Readonly<Record<string, unknown>> {
   const own = counts.filter((each) => each.hook === hook);
   const sum = (field: 'calls' | 'failures' | 'skipped' | 'timedMs'): number =>
     own.reduce((total, each) => total + each[field], 0);
@@ -337,6 +405,26 @@ function sumCounts(hook: string, counts: readonly HookReport[]): Readonly<Record
     calls: sum('calls'),
     failures: sum('failures'),
     skipped: sum('skipped'),
-    seconds: Math.round(sum('timedMs')) / 1000,
+    seconds: toSeconds(sum('timedMs')),
+    nodes,
   };
+}
+
+function toSeconds(ms: number): number {
+  return Math.round(ms) / 1000;
+}
+
+/** Counts of a hook in each node. */
+function nodesOfHook(facts: readonly NamedFacts[], plugin: string, hook: string): readonly object[] {
+  return facts.flatMap(({ node, hooks }) =>
+    hooks
+      .filter((each) => each.plugin === plugin && each.hook === hook)
+      .map(({ calls, failures, skipped, timedMs }) => ({
+        node,
+        calls,
+        failures,
+        skipped,
+        seconds: toSeconds(timedMs),
+      })),
+  );
 }

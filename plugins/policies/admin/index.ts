@@ -168,9 +168,9 @@ export default definePlugin({
   ],
   configSchema: { type: 'object', additionalProperties: false, properties: { auditExport: AUDIT_EXPORT } },
   setup(api, { auditExport }) {
-    for (const each of gatewayRoutes(api)) api.route(each);
+    const readFacts = registerNodes(api);
+    for (const each of gatewayRoutes(api, readFacts)) api.route(each);
     registerUsers(api);
-    registerNodes(api);
     registerTargetOrders(api);
     recordRefusals(api);
     startAuditExport(api, auditExport);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { PluginApi, Route, Schema, Sets } from '../../../contract/index.ts';
+import type { PluginApi, Route, RoutingState, Schema, Sets } from '../../../contract/index.ts';
 import { FOR_OPERATORS, listOf, sendList } from '../kit/index.ts';
 
 /** Process that runs a gateway on the store, as it recently reported. */
@@ -14,6 +14,32 @@ interface Node {
   readonly seenAt: number;
   readonly generation: number;
   readonly targets: Readonly<Record<string, number>>;
+  /** Absent for nodes of an earlier build. */
+  readonly facts?: NodeFacts;
+}
+
+/** State of one process: what the lists of targets and plugins sum over all nodes. */
+export interface NodeFacts {
+  readonly routing: RoutingState;
+  readonly hooks: readonly NodeHook[];
+}
+
+/** Counts of a hook of a plugin since the start of a process. */
+export interface NodeHook {
+  readonly plugin: string;
+  readonly hook: string;
+  readonly calls: number;
+  readonly failures: number;
+  readonly skipped: number;
+  readonly timedMs: number;
+}
+
+/** Facts of a node with its name. */
+export interface NamedFacts extends NodeFacts {
+  /** Host and process id. */
+  readonly node: string;
+  /** True for the processes of this gateway, which answer for themselves. */
+  readonly isOwn: boolean;
 }
 
 /** Documents and set of the nodes; `tollgate store export` and `import` read them. */
@@ -22,6 +48,10 @@ const EVERY_MS = 10_000;
 /** Time after which a killed process is dropped. */
 const FORGOTTEN_MS = 30_000;
 const MAX_NODES = 1000;
+/** Maximum targets and hooks that a node reports, and maximum length of an error message. */
+const MAX_TARGETS = 500;
+const MAX_HOOKS = 500;
+const MAX_MESSAGE = 256;
 
 const COUNT: Schema = { type: 'integer', minimum: 0 };
 const NODE: Schema = {
@@ -40,10 +70,16 @@ const NODE: Schema = {
   },
 };
 
-type Api = Pick<PluginApi, 'keyv' | 'stores' | 'settings' | 'models' | 'keep' | 'onReady' | 'onClose' | 'route'>;
+type Api = Pick<
+  PluginApi,
+  'keyv' | 'stores' | 'settings' | 'models' | 'keep' | 'onReady' | 'onClose' | 'route' | 'operators'
+>;
+
+/** Reads the facts of all nodes on the store, the oldest first. They are up to ten seconds old. */
+export type ReadFacts = () => Promise<readonly NamedFacts[]>;
 
 /** Reports to the store every ten seconds that this process runs on it, and shows operators all such processes. */
-export function registerNodes(api: Api): void {
+export function registerNodes(api: Api): ReadFacts {
   const { sets } = api.stores;
   const documents = api.keyv<Node>(NODES);
   const own = api.keep(
@@ -56,11 +92,12 @@ export function registerNodes(api: Api): void {
   // If the store is unavailable, the next report follows.
   const tell = async (): Promise<void> => {
     const { version } = api.settings;
-    const node = { ...own, version, targets: countStates(api), seenAt: Date.now() };
+    const node = { ...own, version, targets: countStates(api), facts: readFacts(api), seenAt: Date.now() };
     await documents.set(own.id, node, FORGOTTEN_MS);
     await sets.add(NODES, own.id);
   };
-  api.route(nodesRoute(documents, sets));
+  const gatherIds = api.operators.gather<string>('node', () => own.id);
+  api.route(nodesRoute(() => listNodes(documents, sets)));
   api.onReady(async () => {
     own.generation += 1;
     await tell().catch(() => undefined);
@@ -68,6 +105,35 @@ export function registerNodes(api: Api): void {
     timer.unref();
     api.onClose(() => clearInterval(timer));
   });
+  return async () => {
+    const [ids, nodes] = await Promise.all([gatherIds(), listNodes(documents, sets)]);
+    return nodes.flatMap(({ id, host, pid, facts }) =>
+      facts ? [{ ...facts, node: `${host} ${pid}`, isOwn: ids.includes(id) }] : [],
+    );
+  };
+}
+
+/** State of this process, without what never happened. */
+function readFacts({ models, operators }: Pick<Api, 'models' | 'operators'>): NodeFacts {
+  const { targets, ...routing } = models.routing();
+  const used = targets.filter(({ attempts, state }) => attempts > 0 || state !== 'closed').slice(0, MAX_TARGETS);
+  const hooks = operators.gateway
+    .plugins()
+    .flatMap(({ name, counts }) =>
+      counts.flatMap(({ hook, calls, failures, skipped, timedMs }) =>
+        calls + skipped > 0 ? [{ plugin: name, hook, calls, failures, skipped, timedMs }] : [],
+      ),
+    );
+  return {
+    routing: {
+      ...routing,
+      targets: used.map(({ lastError, ...target }) => ({
+        ...target,
+        ...(lastError && { lastError: { ...lastError, message: lastError.message.slice(0, MAX_MESSAGE) } }),
+      })),
+    },
+    hooks: hooks.slice(0, MAX_HOOKS),
+  };
 }
 
 function countStates({ models }: Pick<Api, 'models'>): Node['targets'] {
@@ -77,10 +143,17 @@ function countStates({ models }: Pick<Api, 'models'>): Node['targets'] {
 }
 
 /** Processes of all gateways on the store, the oldest first. Drops those that ended without a report. */
-function nodesRoute(
+async function listNodes(
   documents: { get(id: string): Promise<Node | undefined> },
   sets: Pick<Sets, 'list' | 'remove'>,
-): Route {
+): Promise<readonly Node[]> {
+  const ids = await sets.list(NODES, { limit: MAX_NODES });
+  const found = await Promise.all(ids.map((id) => documents.get(id)));
+  await Promise.all(ids.filter((_, at) => !found[at]).map((id) => sets.remove(NODES, id)));
+  return found.filter((node) => node !== undefined).sort((a, b) => a.startedAt - b.startedAt);
+}
+
+function nodesRoute(list: () => Promise<readonly Node[]>): Route {
   return {
     ...FOR_OPERATORS,
     method: 'GET',
@@ -90,11 +163,7 @@ function nodesRoute(
     description: 'A killed process is listed for 30 seconds.',
     responses: { 200: { description: 'Processes, oldest first.', schema: listOf(NODE) } },
     async handler(ctx) {
-      const ids = await sets.list(NODES, { limit: MAX_NODES });
-      const found = await Promise.all(ids.map((id) => documents.get(id)));
-      await Promise.all(ids.filter((_, at) => !found[at]).map((id) => sets.remove(NODES, id)));
-      const nodes = found.filter((node) => node !== undefined).sort((a, b) => a.startedAt - b.startedAt);
-      const rows = nodes.map(({ startedAt, seenAt, ...node }) => ({
+      const rows = (await list()).map(({ startedAt, seenAt, facts: _facts, ...node }) => ({
         ...node,
         started_at: new Date(startedAt).toISOString(),
         seen_at: new Date(seenAt).toISOString(),

@@ -29,6 +29,7 @@ export {
   MAX_OWN_BUDGETS,
   MAX_TAGS,
   maxEntries,
+  mergeStates,
   nearEndOf,
   networkOf,
   OWN_BUDGET,

@@ -25,6 +25,7 @@ import type { By } from './dimensions.ts';
 import { findCall } from './find-call.ts';
 import { followCalls } from './follow-calls.ts';
 import type { Latency } from './latency.ts';
+import { overviewRoute } from './overview.ts';
 import { readInstant, readLast, readZone } from './range.ts';
 import { NONE, type Sums } from './report.ts';
 import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './route-query.ts';
@@ -509,6 +510,7 @@ export default definePlugin({
     const findBodies = (id: string): Promise<StoredBodies | undefined> => api.keyv<StoredBodies>(BODIES).get(id);
     for (const route of usageRoutes(api, config.permission)) api.route(route);
     for (const route of callsRoutes(api, config.permission, findBodies)) api.route(route);
+    api.route(overviewRoute(api));
     registerTeamUsage(api);
     registerTeamCalls(api);
     api.command(usageCommand(api.books.ledger));

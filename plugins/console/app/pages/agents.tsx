@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, get, hasRoute, readEvents, session } from '../api.ts';
-import { count, milliseconds, usd } from '../format.ts';
+import { count, milliseconds } from '../format.ts';
 import { linkTo } from '../routing.ts';
 import type { AgentTeam } from '../shapes.ts';
 import {
@@ -15,6 +15,7 @@ import {
   Table,
   Text,
   type Tone,
+  Usd,
   useLoad,
 } from '../ui.tsx';
 
@@ -63,15 +64,12 @@ export function Agents() {
   }));
   return (
     <>
-      <PageHead
-        title="Agents"
-        note={`The team works as ${session.value?.user}, within what you may, and is booked under that name. No key is needed.`}
-      />
+      <PageHead title="Agents" note={`Calls are made and charged as ${session.value?.user}. No key is needed.`} />
       <Problem error={team.error} retry={team.reload} />
       <Spinner of={team} />
       {team.data && !team.data.team && (
-        <Panel title="There is no team of agents">
-          <p>Name one in the configuration with the model that it works with, and reload:</p>
+        <Panel title="No team of agents is configured">
+          <p>Add one with its model to the configuration, and reload:</p>
           <Code text={'agents:\n  team:\n    model: PROVIDER/MODEL'} />
         </Panel>
       )}
@@ -259,7 +257,7 @@ function Outcome({ run: { result, findings, error, request } }: { run: Run }) {
         {result && (
           <p class="muted">
             {count(result.usage.prompt_tokens)} tokens in, {count(result.usage.completion_tokens)} out,{' '}
-            {result.cost_usd === 'unknown' ? 'cost unknown' : usd(result.cost_usd)}, written by {result.model}.{' '}
+            {result.cost_usd === 'unknown' ? 'cost unknown' : <Usd of={result.cost_usd} />}, written by {result.model}.{' '}
             <a href={linkTo('calls', { request })}>Its calls</a>
           </p>
         )}

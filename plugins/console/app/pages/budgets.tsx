@@ -8,6 +8,7 @@ import {
   Button,
   Choice,
   type Column,
+  Conflict,
   Dialog,
   PageHead,
   Problem,
@@ -15,6 +16,7 @@ import {
   Table,
   Text,
   Time,
+  Usd,
   useLoad,
 } from '../ui.tsx';
 
@@ -32,7 +34,7 @@ export function Budgets() {
     <>
       <PageHead
         title="Budgets"
-        note="Of calls that match, over all keys. A key’s own budget stands with the key, an account’s with its plan."
+        note="Budgets of matching calls over all keys. Keys and plans have budgets of their own."
       >
         {may('budgets:write') && (
           <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
@@ -47,7 +49,7 @@ export function Budgets() {
           label="Budgets"
           rows={budgets.data.data}
           keyOf={({ name }) => name}
-          empty="No budget is set: calls are paid until the vendors’ own limits."
+          empty="No budgets yet: only the limits of the vendors apply."
           columns={columnsOf(setWork)}
         />
       )}
@@ -72,7 +74,7 @@ function columnsOf(work: (work: Work) => void): readonly Column<Budget>[] {
       name: 'Budget',
       cell: ({ name, owner }) => (
         <>
-          <b>{name}</b> {owner === 'file' && <Badge tone="dim">of the file</Badge>}
+          <b>{name}</b> {owner === 'file' && <Badge tone="dim">from the file</Badge>}
         </>
       ),
     },
@@ -82,7 +84,7 @@ function columnsOf(work: (work: Work) => void): readonly Column<Budget>[] {
     {
       name: 'Left',
       isNumber: true,
-      cell: ({ left_usd }) => usd(left_usd),
+      cell: ({ left_usd }) => <Usd of={left_usd} />,
     },
     { name: 'Resets', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
     {
@@ -183,14 +185,22 @@ function BudgetForm({
         </div>
         <div class="pair">
           <Choice
-            label="Of which calls"
+            label="Scope"
             value={kind}
             options={KINDS.map((word) => [word, word === 'all' ? 'all' : `of one ${word}`] as const)}
             onPick={(word) => setKind(KINDS.find((each) => each === word) ?? 'all')}
           />
           {kind !== 'all' && <Text label={`Which ${kind}`} required value={of} onType={setOf} />}
         </div>
-        <Problem error={error} {...(reload && { retry: reload })} />
+        <Conflict
+          error={error}
+          known={known?.value ?? {}}
+          load={() => get<Budget>(path)}
+          onReload={() => {
+            setError(undefined);
+            reload?.();
+          }}
+        />
         <div class="actions">
           <Button kind="main" type="submit">
             Save
@@ -225,7 +235,7 @@ function Raise({ budget, onClose }: { budget: Budget; onClose: () => void }) {
     <Dialog title={`Raise ${budget.name}`} onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          {usd(budget.left_usd)} of {usd(budget.amount_usd)} are left. The raise ends when the budget resets
+          <Usd of={budget.left_usd} /> of <Usd of={budget.amount_usd} /> are left. The raise ends when the budget resets
           {budget.resets_at && (
             <>
               : <Time at={budget.resets_at} />

@@ -1,9 +1,13 @@
 import { useMemo, useState } from 'preact/hooks';
+import { get, type Page, type Query } from '../api.ts';
 import { CallDrawer } from '../call-drawer.tsx';
 import { callColumns } from '../calls-table.tsx';
+import { count } from '../format.ts';
+import { type Filter, Filters, List } from '../list.tsx';
 import { useLiveCalls } from '../live-calls.ts';
 import { linkTo, route, setWords } from '../routing.ts';
-import { Badge, Button, Choice, PageHead, Problem, Search, Table } from '../ui.tsx';
+import type { Call } from '../shapes.ts';
+import { Badge, Button, PageHead, Problem, useLoad } from '../ui.tsx';
 
 const OUTCOMES = [
   ['', 'all'],
@@ -16,33 +20,49 @@ const RANGES = [
   ['7d', 'last 7 days'],
   ['30d', 'last 30 days'],
 ] as const;
-const TEXTS = Object.freeze({
-  search: 'Any name',
-  user: 'User',
-  key: 'Key',
-  provider: 'Provider',
-  model: 'Model',
-  tag: 'Tag',
-  session: 'Session',
-  end_user: 'End user',
-  address: 'Address',
-  alias: 'Alias',
-  error_code: 'Error code',
-  min_duration: 'Longer than',
-  request: 'Request id',
-});
+const FILTERS: readonly Filter[] = [
+  { name: 'search', label: 'Any name', placeholder: 'part of a name' },
+  { name: 'outcome', label: 'Outcome', options: OUTCOMES },
+  { name: 'last', label: 'Range', options: RANGES },
+  { name: 'user', label: 'User' },
+  { name: 'key', label: 'Key' },
+  { name: 'model', label: 'Model' },
+  { name: 'error_code', label: 'Error code', placeholder: 'rate_limited' },
+  ...(
+    [
+      ['status', 'HTTP status', '429'],
+      ['min_cost', 'Cost from, USD', '0.05'],
+      ['min_duration', 'Duration from', '5s'],
+      ['alias', 'Alias'],
+      ['provider', 'Provider'],
+      ['tag', 'Team or tag', 'team=search'],
+      ['end_user', 'End user'],
+      ['address', 'Address', '10.1.0.0/16'],
+      ['account', 'Account'],
+      ['operation', 'Operation', 'chat'],
+      ['session', 'Session'],
+      ['request', 'Request id'],
+    ] as const
+  ).map(([name, label, placeholder]) => ({ name, label, isMore: true, ...(placeholder && { placeholder }) })),
+];
 
 /** Live list of all calls. The gateway filters, and the filter is part of the address. */
 export function Calls() {
-  const { id, ...words } = route.value.query;
+  const { id, sort, order: _order, ...words } = route.value.query;
   const [isOn, setOn] = useState(true);
   // A request has few calls and all are loaded: the feed has no such filter.
-  const live = useLiveCalls(words, isOn && words['request'] === undefined);
+  const live = useLiveCalls(words, isOn && sort === undefined && words['request'] === undefined);
+  const sorted = useLoad(sort && JSON.stringify([words, sort]), () =>
+    get<Sorted>('/calls', { ...words, sort, limit: 100 }),
+  );
   const isFiltered = Object.values(words).some(Boolean);
   const columns = useMemo(() => callColumns((more) => linkTo('calls', { ...words, ...more })), [JSON.stringify(words)]);
+  const rows = sort === undefined ? live.calls : (sorted.data?.data ?? []);
+  const isLoading = sort === undefined ? live.isLoading : sorted.isLoading;
+  const error = sort === undefined ? live.error : sorted.error;
   return (
     <>
-      <PageHead title="Calls" note="Newest first. What was said is not shown, unless the gateway keeps it.">
+      <PageHead title="Calls" note="Newest first. Request and response are shown only if the gateway stores them.">
         <span aria-live="polite">
           <Badge tone={live.isLive ? 'good' : 'dim'}>{live.isLive ? 'live' : isOn ? 'connecting' : 'paused'}</Badge>
         </span>
@@ -50,43 +70,31 @@ export function Calls() {
           {isOn ? 'Pause' : 'Go live'}
         </Button>
       </PageHead>
-      <search class="filters" aria-label="Which calls">
-        <Choice
-          label="Outcome"
-          value={words['outcome'] ?? ''}
-          options={OUTCOMES}
-          onPick={(outcome) => setWords({ outcome })}
-        />
-        <Choice label="When" value={words['last'] ?? ''} options={RANGES} onPick={(last) => setWords({ last })} />
-        {Object.entries(TEXTS).map(([name, label]) => (
-          <Search key={name} label={label} value={words[name] ?? ''} onPick={(text) => setWords({ [name]: text })} />
-        ))}
-        {isFiltered && (
-          <a class="button quiet" href={linkTo('calls')}>
-            Clear
-          </a>
-        )}
-      </search>
-      <Problem error={live.error} />
+      <Filters label="Filters of calls" filters={FILTERS} />
+      <Problem error={error} />
       {live.isCut && (
         <p role="status">Some calls are not shown: there were too many. Reload the page to see all of them.</p>
       )}
-      {(!live.isLoading || live.calls.length > 0) && (
-        <Table
+      {(!isLoading || rows.length > 0) && (
+        <List
+          name="calls"
           label="Calls"
-          rows={live.calls}
+          path="/calls"
+          query={{ ...words, sort }}
+          rows={rows}
           keyOf={(call) => call.id}
           isCurrent={(call) => call.id === id}
           columns={columns}
-          empty={emptyText(live.next !== undefined, isFiltered)}
+          empty={emptyText(sort === undefined && live.next !== undefined, isFiltered)}
+          total={<Total key={JSON.stringify(words)} words={words} shown={rows.length} sorted={sorted.data} />}
         />
       )}
-      {live.isLoading && (
+      {isLoading && (
         <p class="muted" role="status">
-          {live.next === undefined ? 'Loading …' : 'Looking further back …'}
+          {live.next === undefined ? 'Loading …' : 'Searching older calls …'}
         </p>
       )}
-      {!live.isLoading && live.next !== undefined && (
+      {sort === undefined && !live.isLoading && live.next !== undefined && (
         <p>
           <Button onClick={live.loadOlder}>Show older</Button>
         </p>
@@ -96,9 +104,43 @@ export function Calls() {
   );
 }
 
+interface Covered {
+  readonly calls: number;
+  readonly is_complete: boolean;
+}
+
+interface Sorted extends Page<Call> {
+  readonly sorted_of?: Covered;
+  readonly count?: Covered;
+}
+
+/** Number of shown calls, and of all that match, which the gateway counts on request. */
+function Total({ words, shown, sorted }: { words: Query; shown: number; sorted: Sorted | undefined }) {
+  const [isWanted, setWanted] = useState(false);
+  const counted = useLoad(isWanted ? 'count' : undefined, () =>
+    get<Sorted>('/calls', { ...words, count: 'true', limit: 1 }),
+  );
+  const found = counted.data?.count;
+  const of = sorted?.sorted_of;
+  return (
+    <>
+      {count(shown)} shown
+      {of && `, the highest of ${of.is_complete ? '' : 'the latest '}${count(of.calls)} that match`}
+      {found && `, ${found.is_complete ? '' : 'more than '}${count(found.calls)} match`}
+      {counted.isLoading && ', counting …'}{' '}
+      {!isWanted && (
+        <Button kind="quiet" onClick={() => setWanted(true)}>
+          Count all
+        </Button>
+      )}
+      <Problem error={counted.error} />
+    </>
+  );
+}
+
 function emptyText(hasMore: boolean, isFiltered: boolean): string {
-  if (hasMore) return 'None of the latest calls matches. Look further back, or take a filter away.';
+  if (hasMore) return 'None of the latest calls matches. Show older calls, or remove a filter.';
   return isFiltered
-    ? 'No call matches. Take a filter away, or look at a longer time.'
-    : 'No call has come yet. This page shows each as soon as it is over.';
+    ? 'No call matches. Remove a filter, or choose a longer time.'
+    : 'No calls yet. Each call appears here when it ends.';
 }

@@ -23,14 +23,14 @@ export function Configuration() {
         note={
           values.data && (
             <>
-              <Badge tone="dim">of the file</Badge> {values.data.file}. Change it there; secrets never come here.
+              <Badge tone="dim">from the file</Badge> {values.data.file}. Change it there. Secrets are masked.
             </>
           )
         }
       >
         {may('config:reload') && (
           <>
-            <Button onClick={() => reload(true)}>What would a reload change?</Button>
+            <Button onClick={() => reload(true)}>Preview a reload</Button>
             <Button onClick={() => reload(false)}>Reload</Button>
           </>
         )}
@@ -38,7 +38,7 @@ export function Configuration() {
       <Problem error={error ?? values.error ?? (report ? undefined : problem)} />
       {report && <Changes report={report} />}
       <search class="filters" aria-label="Which values">
-        <Search label="Name has" value={word} onPick={setWord} />
+        <Search label="Name contains" value={word} onPick={setWord} />
       </search>
       <Spinner of={values} />
       {values.data && (
@@ -46,7 +46,7 @@ export function Configuration() {
           label="Values"
           rows={rows}
           keyOf={({ pointer }) => pointer}
-          empty="No name has this."
+          empty="No name contains this."
           columns={[
             { name: 'Name', cell: ({ name }) => <code class="wrap">{name}</code> },
             { name: 'Value', cell: ({ value }) => <div class="wrap">{JSON.stringify(value)}</div> },
@@ -60,12 +60,12 @@ export function Configuration() {
 
 function Changes({ report }: { report: Reload }) {
   return (
-    <Panel title={report.reloaded ? 'Reloaded' : 'What a reload would change'}>
+    <Panel title={report.reloaded ? 'Reloaded' : 'Changes of a reload'}>
       <Table
         label="Changes"
         rows={report.changes}
         keyOf={({ path }) => path}
-        empty={report.reloaded ? 'It serves now; nothing is different.' : 'Nothing: the file is as it serves.'}
+        empty={report.reloaded ? 'Active; nothing changed.' : 'None: the file is active.'}
         columns={[
           { name: 'Name', cell: ({ path }) => <code>{path}</code> },
           { name: 'Before', cell: ({ before }) => before ?? '–' },

@@ -3,10 +3,11 @@ import { change, get, getSome, may, type Page, session } from '../api.ts';
 import { KeySpending } from '../budget-line.tsx';
 import { targetOf } from '../calls-table.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
-import { count, percent, until, usd } from '../format.ts';
+import { count, percent, until, usd, zone } from '../format.ts';
 import { useFeed, useLiveCalls } from '../live-calls.ts';
 import { groupByProblem } from '../model-state.tsx';
 import { nextStep } from '../next-steps.ts';
+import { Causes, OverTime, useOverview } from '../overview.tsx';
 import { linkTo } from '../routing.ts';
 import type { Call, Key, Model, NearBudget, Target, Usage } from '../shapes.ts';
 import { TargetState, urgencyOf } from '../target-state.tsx';
@@ -23,6 +24,7 @@ import {
   Spinner,
   Text,
   Time,
+  Usd,
   useLoad,
 } from '../ui.tsx';
 
@@ -32,18 +34,20 @@ export function Home() {
   const ifMay = (scope: string, key: string): string | undefined => (may(scope) ? key : undefined);
   const targets = useLoad(ifMay('targets:read', 'targets'), () => get<Page<Target>>('/targets'));
   const catalog = useLoad(ifMay('models:read', 'catalog'), () => get<Page<Model>>('/catalog', { limit: 1000 }));
-  const today = useLoad(ifMay('usage:read', 'today'), () =>
-    get<Usage>('/usage', { period: 'today', by: 'provider', sort: 'cost', limit: 5 }),
+  const tz = zone.value;
+  const today = useLoad(ifMay('usage:read', tz), () =>
+    get<Usage>('/usage', { period: 'today', by: 'provider', sort: 'cost', limit: 5, tz }),
   );
   const budgets = useLoad(ifMay('budgets:read', 'budgets'), () => get<Page<NearBudget>>('/near-budgets'));
   const calls = (name: string): string | undefined => ifMay('calls:read', name);
   const errors = useLoad(calls('errors'), () => getSome<Call>('/calls', { outcome: 'error' }, 3));
   const refusals = useLoad(calls('refusals'), () => getSome<Call>('/calls', { outcome: 'refused' }, 3));
+  const overview = useOverview(may('calls:read'));
   const any = useLoad(calls('any'), () => get<Page<Call>>('/calls', { limit: 1 }));
   const problems = [...groupByProblem(catalog.data?.data ?? [])];
   const [hasBegun, setBegun] = useState(false);
   const reload = (): void => {
-    for (const each of [targets, catalog, today, budgets, errors, refusals]) each.reload();
+    for (const each of [targets, catalog, today, budgets, errors, refusals, overview]) each.reload();
   };
   const begin = (): void => {
     setBegun(true);
@@ -52,23 +56,25 @@ export function Home() {
   const isEmpty = any.data?.data.length === 0 && !any.data.has_more;
   return (
     <>
-      <PageHead title="Home">
+      <PageHead title="Overview">
         <Button onClick={reload}>Refresh</Button>
       </PageHead>
       {problems.length > 0 && <ModelProblems problems={problems} />}
+      {(!isEmpty || hasBegun) && may('calls:read') && <OverTime overview={overview} />}
       {(!isEmpty || hasBegun) && (
         <div class="grid">
           {may('targets:read') && <Works targets={targets} hasProblems={problems.length > 0} />}
           {may('usage:read') && <Costs today={today} budgets={budgets} />}
           {may('calls:read') && (
             <>
+              <Causes overview={overview} />
               <Fails title="Recent errors" outcome="error" calls={errors} onNew={reload} empty="No call has failed." />
               <Fails
                 title="Rejected requests"
                 outcome="refused"
                 calls={refusals}
                 onNew={reload}
-                empty="No call was refused."
+                empty="No call was rejected."
               />
             </>
           )}
@@ -136,9 +142,7 @@ function Works({ targets, hasProblems }: { targets: Loaded<Page<Target>>; hasPro
             </li>
           ))}
           {rows.length > 12 && <li class="muted">and {rows.length - 12} more</li>}
-          {rows.length === 0 && (
-            <li class="muted">No target has been tried since the start, and none is configured.</li>
-          )}
+          {rows.length === 0 && <li class="muted">No target is configured, and none was used since the start.</li>}
         </ul>
       )}
     </Panel>
@@ -158,7 +162,10 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
       {totals && (
         <p class="figures">
           <span>
-            <b class="big">{usd(totals.cost_usd)}</b> spent
+            <b class="big">
+              <Usd of={totals.cost_usd} />
+            </b>{' '}
+            spent
           </span>
           <span>
             <b>{count(totals.requests)}</b> calls
@@ -186,7 +193,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
 
 /** Budget with its spent share and the time of its reset. */
 function NearLine({
-  budget: { budget, of, whose, plan, used, spent_usd, left_usd, amount_usd, resets_at },
+  budget: { budget, of, whose, plan, used, spent_usd, left_usd, amount_usd, resets_at, forecast_usd, runs_out_at },
 }: {
   budget: NearBudget;
 }) {
@@ -199,11 +206,21 @@ function NearLine({
           {plan !== undefined && <span class="muted">{`, plan ${plan}`}</span>}
         </span>
         <span>
-          {usd(spent_usd)} of {usd(amount_usd)}
+          <Usd of={spent_usd} /> of <Usd of={amount_usd} />
           {resets_at && <span class="muted">, resets {until(resets_at)}</span>}
         </span>
       </div>
       <Bar share={used} tone={tone} label={`${budget}: ${percent(used)} spent, ${usd(left_usd)} left`} />
+      {forecast_usd !== null && used < 1 && (
+        <p class="muted">
+          Forecast: <Usd of={forecast_usd} /> at the reset
+          {runs_out_at && (
+            <b>
+              , spent <Time at={runs_out_at} />
+            </b>
+          )}
+        </p>
+      )}
     </>
   );
 }
@@ -317,7 +334,7 @@ function Connect({
             <>
               <Text label="Budget, US dollars a day" placeholder="none" value={amount} onType={setAmount} />
               <Button kind={made ? 'plain' : 'main'} type="submit">
-                {made ? 'Make another key' : 'Make a key for me'}
+                {made ? 'Create another key' : 'Create a key for me'}
               </Button>
             </>
           )}
@@ -326,7 +343,7 @@ function Connect({
       <Problem error={error} />
       {made && (
         <p role="status">
-          The key stands in the lines below and is shown this once. <Copy text={made.api_key} label="Copy the key" />
+          The key is in the lines below and is shown only once. <Copy text={made.api_key} label="Copy the key" />
         </p>
       )}
       <Code text={text} />
@@ -347,11 +364,10 @@ function FirstCall({ onCall }: { onCall: () => void }) {
     <p role="status" class={call ? undefined : 'muted'}>
       {call ? (
         <>
-          The first call came: {targetOf(call)}, {call.outcome}.{' '}
-          <a href={linkTo('calls', { id: call.id })}>Look at it</a>
+          First call: {targetOf(call)}, {call.outcome}. <a href={linkTo('calls', { id: call.id })}>Details</a>
         </>
       ) : (
-        'Then look here: it appears by itself.'
+        'Your first call appears here.'
       )}
     </p>
   );

@@ -1,15 +1,14 @@
-import { useState } from 'preact/hooks';
 import { Aliases } from '../alias-picture.tsx';
 import { get, type Page } from '../api.ts';
 import { count } from '../format.ts';
 import { ModelState } from '../model-state.tsx';
-import { linkTo } from '../routing.ts';
+import { linkTo, route, setWords } from '../routing.ts';
 import type { Model } from '../shapes.ts';
 import { Name, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
 
 /** Callable models with prices. */
 export function Models() {
-  const [word, setWord] = useState('');
+  const word = route.value.query['name'] ?? '';
   const models = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
   const found = (models.data?.data ?? []).filter(({ id }) => id.includes(word));
   const rows = found.filter(({ targets }) => targets === null);
@@ -18,10 +17,10 @@ export function Models() {
     <>
       <PageHead
         title="Models"
-        note="Prices are US dollars for a million tokens. A provider without a key cannot be called."
+        note="Prices in US dollars per million tokens. Providers without a key cannot be called."
       />
       <search class="filters" aria-label="Which models">
-        <Search label="Name has" value={word} onPick={setWord} />
+        <Search label="Name contains" value={word} onPick={(name) => setWords({ name })} />
       </search>
       <Problem error={models.error} retry={models.reload} />
       <Spinner of={models} />
@@ -31,7 +30,7 @@ export function Models() {
           label="Models"
           rows={rows}
           keyOf={({ id }) => id}
-          empty={aliases.length > 0 ? 'No other model has this in its name.' : 'No model has this in its name.'}
+          empty={aliases.length > 0 ? 'No other model name contains this.' : 'No model name contains this.'}
           columns={[
             { name: 'Model', cell: ({ id }) => <Name text={id} /> },
             {

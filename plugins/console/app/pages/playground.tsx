@@ -1,11 +1,11 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, get, type Page, readEvents, session } from '../api.ts';
-import { count, milliseconds, usd } from '../format.ts';
+import { count, milliseconds } from '../format.ts';
 import { chatBody, type Draft, EMPTY_DRAFT, FORMATS, type Format, readTools, sampleOf } from '../playground-draft.ts';
 import { linkTo, route } from '../routing.ts';
 import type { Model, OneCall } from '../shapes.ts';
-import { Button, Choice, Code, Field, PageHead, Problem, Text, useLoad } from '../ui.tsx';
+import { Button, Choice, Code, Field, PageHead, Problem, Text, Usd, useLoad } from '../ui.tsx';
 
 interface Done {
   readonly request_id: string;
@@ -49,10 +49,7 @@ export function Playground() {
   const { outputs, isBusy, error, send, stop } = useRun(draft);
   return (
     <>
-      <PageHead
-        title="Playground"
-        note={`Calls are made as ${session.value?.user}, within what you may, and booked under that name. No key is needed.`}
-      />
+      <PageHead title="Playground" note={`Calls are made and charged as ${session.value?.user}. No key is needed.`} />
       <form
         class="panel"
         onSubmit={(event) => {
@@ -119,6 +116,11 @@ function useRun(draft: Draft) {
 function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
   const known = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
   const { models, most, tools } = draft;
+  const callable = known.data?.data.filter(({ is_callable }) => is_callable) ?? [];
+  const [first] = callable;
+  useEffect(() => {
+    if (models[0] === '' && first) set({ models: [first.id, ...models.slice(1)] });
+  }, [first?.id]);
   return (
     <>
       <div class="pair">
@@ -161,7 +163,7 @@ function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draf
         )}
       </div>
       <datalist id="models">
-        {known.data?.data.map(({ id }) => (
+        {callable.map(({ id }) => (
           <option key={id} value={id} />
         ))}
       </datalist>
@@ -286,7 +288,7 @@ function Figures({ output: { firstMs, done } }: { output: Output }) {
     <p class="muted">
       First token {milliseconds(done.first_token_ms ?? firstMs)}, whole {milliseconds(done.duration_ms)}
       {done.usage && `, ${count(done.usage.prompt_tokens)} tokens in, ${count(done.usage.completion_tokens)} out`},{' '}
-      {done.cost_usd === null ? 'no price' : usd(done.cost_usd)}
+      {done.cost_usd === null ? 'no price' : <Usd of={done.cost_usd} />}
       {done.target && `, by ${done.target}`}. <a href={linkTo('calls', { request: done.request_id })}>The call</a>
     </p>
   );

@@ -4,14 +4,7 @@ import type { Plugin } from '../shapes.ts';
 import { Badge, type Column, PageHead, Panel, Problem, Spinner, Table, useLoad } from '../ui.tsx';
 
 /** Hook of a plugin, with its counts. */
-interface HookRow {
-  readonly plugin: string;
-  readonly hook: string;
-  readonly calls: number;
-  readonly failures: number;
-  readonly skipped: number;
-  readonly seconds: number;
-}
+type HookRow = Plugin['hook_counts'][number] & { readonly plugin: string };
 
 /** Loaded plugins, in the order of inward hooks, with the cost of hooks. */
 export function Plugins() {
@@ -22,15 +15,15 @@ export function Plugins() {
     <>
       <PageHead
         title="Plugins"
-        note="In the order of the configuration, in which hooks run on the way in; on the way out they run in reverse."
+        note="In the order of the configuration. Hooks of requests run in this order, hooks of responses in reverse."
       />
       <Problem error={plugins.error} retry={plugins.reload} />
       <Spinner of={plugins} />
       {plugins.data && (
         <>
-          <Panel title="Hooks" note="that ran since the start, those that fail first">
+          <Panel title="Hooks" note="sum over all processes on the store, each since its start; failing ones first">
             <Table
-              label="What hooks came to"
+              label="Runs of hooks"
               rows={hooks.filter(({ calls, skipped }) => calls + skipped > 0).toSorted(byFailures)}
               keyOf={({ plugin, hook }) => `${plugin} ${hook}`}
               empty="No hook has run yet."
@@ -51,34 +44,55 @@ function byFailures(one: HookRow, other: HookRow): number {
 const HOOK_COLUMNS: readonly Column<HookRow>[] = [
   {
     name: 'Plugin',
-    cell: ({ plugin, hook }) => (
-      <>
+    cell: ({ plugin, hook, nodes }) => (
+      <div class="wrap">
         <b>{plugin}</b> <code>{hook}</code>
-      </>
+        <HookNodes nodes={nodes} />
+      </div>
     ),
   },
-  { name: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
+  { name: 'Runs', isNumber: true, cell: ({ calls }) => count(calls) },
   {
     name: 'Failed',
     isNumber: true,
     cell: ({ failures }) => (failures > 0 ? <Badge tone="bad">{count(failures)}</Badge> : '0'),
   },
   {
-    name: 'Went without it',
+    name: 'Skipped',
     isNumber: true,
     cell: ({ skipped }) => (skipped > 0 ? <Badge tone="warn">{count(skipped)}</Badge> : '0'),
   },
   {
-    name: 'Waited for it',
+    name: 'Total time',
     isNumber: true,
     cell: ({ seconds }) => (seconds > 0 ? milliseconds(seconds * 1000) : '–'),
   },
   {
-    name: 'A call',
+    name: 'Time per run',
     isNumber: true,
     cell: ({ seconds, calls }) => (seconds > 0 && calls > 0 ? `${((seconds * 1000) / calls).toFixed(2)} ms` : '–'),
   },
 ];
+
+/** Runs of a hook in each process. */
+function HookNodes({ nodes }: Pick<HookRow, 'nodes'>) {
+  if (nodes.length < 2) return null;
+  return (
+    <details>
+      <summary>{nodes.length} processes</summary>
+      <ul class="lines">
+        {nodes.map(({ node, calls, failures, skipped }) => (
+          <li key={node}>
+            <b>{node}</b>{' '}
+            <span class="muted">
+              {count(calls)} runs, {count(failures)} failed, {count(skipped)} skipped
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
 
 const COLUMNS: readonly Column<Plugin>[] = [
   {
@@ -87,7 +101,7 @@ const COLUMNS: readonly Column<Plugin>[] = [
       <div class="wrap">
         <b>{name}</b> {plugin !== name && <span class="muted">{plugin}</span>}{' '}
         {!is_builtin && <Badge tone="warn">not built in</Badge>}{' '}
-        {problem !== undefined && <Badge tone="bad">left out</Badge>}
+        {problem !== undefined && <Badge tone="bad">not loaded</Badge>}
         {problem !== undefined && <p>{problem}</p>}
       </div>
     ),

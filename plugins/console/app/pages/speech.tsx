@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, GATEWAY_URL, get, hasRoute, type Page, session } from '../api.ts';
-import { count, milliseconds, usd } from '../format.ts';
+import { count, milliseconds } from '../format.ts';
 import { linkTo } from '../routing.ts';
 import type { SpeechVendor } from '../shapes.ts';
-import { Button, Choice, Code, Field, PageHead, Panel, Problem, Spinner, Text, useLoad } from '../ui.tsx';
+import { Button, Choice, Code, Field, PageHead, Panel, Problem, Spinner, Text, Usd, useLoad } from '../ui.tsx';
 
 interface Sound {
   /** URL of the audio, which this page keeps in memory. */
@@ -27,10 +27,7 @@ export function Speech() {
   const callable = vendors.data?.filter(({ is_callable }) => is_callable) ?? [];
   return (
     <>
-      <PageHead
-        title="Speech"
-        note={`Spoken as ${session.value?.user}, within what you may, and booked under that name. No key is needed.`}
-      />
+      <PageHead title="Speech" note={`Calls are made and charged as ${session.value?.user}. No key is needed.`} />
       <Problem error={vendors.error} retry={vendors.reload} />
       <Spinner of={vendors} />
       {vendors.data && callable.length === 0 && <NoVendor known={vendors.data} />}
@@ -41,11 +38,11 @@ export function Speech() {
 
 function NoVendor({ known }: { known: readonly SpeechVendor[] }) {
   return (
-    <Panel title="No vendor of speech can be called">
+    <Panel title="No speech vendor can be called">
       {known.length > 0 ? (
         <p>{known.map(({ vendor }) => vendor).join(', ')}: no key is set. Set it in the configuration, and reload.</p>
       ) : (
-        <p>Name one in the configuration and reload. espeak speaks on the gateway’s own machine, without a key:</p>
+        <p>Add one to the configuration and reload. espeak runs on the gateway’s machine, without a key:</p>
       )}
       <Code text={'tts:\n  espeak: {}'} />
     </Panel>
@@ -113,7 +110,7 @@ function SpeechForm({ vendors }: { vendors: readonly SpeechVendor[] }) {
         <SpeechFields vendors={vendors} draft={draft} set={(part) => setDraft({ ...draft, ...part })} />
         <div class="actions">
           <Button kind="main" type="submit" disabled={isBusy}>
-            Say it (Ctrl+Enter)
+            Speak (Ctrl+Enter)
           </Button>
           {isBusy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
         </div>
@@ -215,7 +212,8 @@ function SoundPanel({ sound }: { sound: Sound }) {
       )}
       <p class="muted">
         {sound.format}, {count(sound.bytes)} bytes after {milliseconds(sound.ms)}, {count(sound.characters)} characters,{' '}
-        {cost === null ? 'cost unknown' : usd(cost)}. <a href={linkTo('calls', { request: sound.request })}>The call</a>
+        {cost === null ? 'cost unknown' : <Usd of={cost} />}.{' '}
+        <a href={linkTo('calls', { request: sound.request })}>The call</a>
       </p>
       <p>
         <a class="button plain" href={sound.url} download={sound.file}>

@@ -4,7 +4,7 @@ import { count, milliseconds, percent, until } from '../format.ts';
 import { linkTo } from '../routing.ts';
 import type { GatewayNode, Target, Usage } from '../shapes.ts';
 import { type Hour, Sparkline } from '../sparkline.tsx';
-import { TargetState, urgencyOf } from '../target-state.tsx';
+import { StateBadge, TargetState, urgencyOf } from '../target-state.tsx';
 import { Button, Name, PageHead, Panel, Problem, Spinner, Table, Time, useLoad } from '../ui.tsx';
 
 interface Targets extends Page<Target> {
@@ -13,17 +13,16 @@ interface Targets extends Page<Target> {
 }
 
 const CAUSES: Readonly<Record<string, string>> = Object.freeze({
-  rate_limit: 'the vendor’s rate limit',
-  credential: 'the vendor refused the key',
+  rate_limit: 'rate limit of the vendor',
+  credential: 'key rejected by the vendor',
   failures: 'too many failures',
-  shared: 'another process found it so',
+  shared: 'reported by another process',
 });
 
 function Retries({ of: { running, allowed, refused } }: { of: NonNullable<Targets['retries']> }) {
   return (
     <p class="muted">
-      Retries: {running} running, {allowed} allowed, {refused} refused, so that a vendor that fails does not get more
-      load.
+      Retries: {running} running, {allowed} allowed, {refused} rejected, to limit the load on a failing vendor.
     </p>
   );
 }
@@ -60,7 +59,7 @@ export function Targets() {
     <>
       <PageHead
         title="Targets"
-        note="Targets of the configuration, and others that were tried. An unhealthy target is skipped for a while, then retried; a reset retries it at once. A drained target gets no new calls."
+        note="Sum over all processes on the store. An unhealthy target is skipped for a while, then retried; a reset retries it immediately. A drained target gets no new calls."
       >
         <Button onClick={reload}>Refresh</Button>
       </PageHead>
@@ -72,7 +71,7 @@ export function Targets() {
           label="Targets"
           rows={targets.data.data.toSorted((a, b) => urgencyOf(b) - urgencyOf(a))}
           keyOf={({ target }) => target}
-          empty="The configuration names no target, and none was tried since the gateway started."
+          empty="No target is configured, and none was used since the start."
           columns={[
             { name: 'Target', cell: ({ target }) => <Name text={target} /> },
             { name: 'State', cell: (target) => <StateAndCause target={target} /> },
@@ -81,15 +80,15 @@ export function Targets() {
               isExtra: true,
               cell: ({ provider, model }) => <Sparkline hours={ofTarget?.get(`${provider}/${model}`)} />,
             },
-            { name: 'Failed lately', isNumber: true, cell: ({ error_ratio }) => percent(error_ratio) },
+            { name: 'Error rate', isNumber: true, cell: ({ error_ratio }) => percent(error_ratio) },
             { name: 'Attempts', isNumber: true, isWide: true, cell: ({ attempts }) => count(attempts) },
             { name: 'First token', isNumber: true, cell: ({ first_token_ms }) => milliseconds(first_token_ms) },
-            { name: 'Whole', isNumber: true, isExtra: true, cell: ({ whole_ms }) => milliseconds(whole_ms) },
+            { name: 'Duration', isNumber: true, isExtra: true, cell: ({ whole_ms }) => milliseconds(whole_ms) },
             { name: 'Last error', cell: ({ last_error }) => last_error && <LastError error={last_error} /> },
             ...(may('targets:write')
               ? [
                   {
-                    name: 'Orders',
+                    name: 'Actions',
                     isQuiet: true,
                     cell: (target: Target) => <Orders target={target} drained={drained} order={order} />,
                   },
@@ -104,12 +103,34 @@ export function Targets() {
   );
 }
 
+/** State of a target in each process. */
+function TargetNodes({ nodes }: Pick<Target, 'nodes'>) {
+  if (nodes.length < 2) return null;
+  return (
+    <details>
+      <summary>{nodes.length} processes</summary>
+      <ul class="lines">
+        {nodes.map(({ node, state, error_ratio, attempts, first_token_ms }) => (
+          <li key={node}>
+            <b>{node}</b> <StateBadge state={state} ratio={error_ratio} />{' '}
+            <span class="muted">
+              {count(attempts)} attempts, {percent(error_ratio)} failed
+              {first_token_ms !== undefined && `, first token ${milliseconds(first_token_ms)}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
 function StateAndCause({ target }: { target: Target }) {
   const { state, cause, open_until } = target;
   return (
     <div class="wrap">
       <TargetState target={target} /> {cause && <span>{CAUSES[cause] ?? cause}</span>}
       {state === 'open' && open_until && <span class="muted">; next retry {until(open_until)}</span>}
+      <TargetNodes nodes={target.nodes} />
     </div>
   );
 }

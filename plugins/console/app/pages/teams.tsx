@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { change, get, may, type Page } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
-import { count, until, usd } from '../format.ts';
+import { count, until, usd, zone } from '../format.ts';
 import { NewKey } from '../key-forms.tsx';
 import { describeLimits, KeyState } from '../key-state.tsx';
+import { List } from '../list.tsx';
 import { linkTo, route } from '../routing.ts';
-import type { Budget, Key, Team, Usage } from '../shapes.ts';
+import type { Budget, Key, Team, Usage, UsageRow } from '../shapes.ts';
 import { EditTeam, PERIODS, TeamForm } from '../team-form.tsx';
 import {
   Button,
@@ -19,6 +20,7 @@ import {
   Spinner,
   Table,
   Text,
+  Usd,
   useLoad,
 } from '../ui.tsx';
 
@@ -37,10 +39,7 @@ export function Teams() {
   };
   return (
     <>
-      <PageHead
-        title="Teams"
-        note="A team is a tag whose owners make keys and budgets within it, and see what was used with it."
-      >
+      <PageHead title="Teams" note="A team is a tag. Its owners create keys and budgets within it, and see its usage.">
         {may('teams:write') && (
           <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
             New team
@@ -57,8 +56,8 @@ export function Teams() {
           isCurrent={({ tag }) => tag === shown}
           empty={
             may('teams:read')
-              ? 'There is no team yet. Make one, and its owners make keys without you.'
-              : 'You own no team. An admin names owners.'
+              ? 'No teams yet. Create one, and its owners create keys themselves.'
+              : 'You own no team. An admin sets owners.'
           }
           columns={columnsOf((tag) => setWork({ kind: 'edit', tag }))}
         />
@@ -122,7 +121,7 @@ function OneTeam({ team }: { team: Team }) {
             rows={[
               ['Owners', ownersOf(team.owners)],
               ['Account', team.account ?? tag],
-              ['Members', listed(members, 'none: keys are the team’s own')],
+              ['Members', listed(members, 'none: keys belong to the team')],
               ['Models', listed(team.models, 'all')],
               ['Providers', listed(team.providers, 'all')],
               ['Plans', listed(plans, 'the account’s')],
@@ -130,9 +129,9 @@ function OneTeam({ team }: { team: Team }) {
             ]}
           />
         </Panel>
-        <Used tag={tag} />
         <TeamBudgets tag={tag} />
       </div>
+      <Members tag={tag} />
       {may('teams:own') && <TeamKeys tag={tag} />}
     </>
   );
@@ -143,33 +142,61 @@ function pathOfTeam(tag: string, rest: string): string {
   return `/own-teams/${encodeURIComponent(tag)}${rest}`;
 }
 
-function Used({ tag }: { tag: string }) {
+/** All members with calls in the last 30 days, by spend. */
+function Members({ tag }: { tag: string }) {
   const isOwn = may('teams:own');
-  const query = { last: '30d', by: 'user', sort: 'cost', limit: 20 };
-  const usage = useLoad(isOwn || may('usage:read') ? tag : undefined, () =>
-    isOwn ? get<Usage>(pathOfTeam(tag, '/usage'), query) : get<Usage>('/usage', { ...query, tag }),
+  const { after } = route.value.query;
+  const path = isOwn ? pathOfTeam(tag, '/usage') : '/usage';
+  const query = { last: '30d', by: 'user', sort: 'cost', tz: zone.value, ...(!isOwn && { tag }) };
+  const usage = useLoad(isOwn || may('usage:read') ? JSON.stringify([tag, after, query]) : undefined, () =>
+    get<Usage>(path, { ...query, limit: 100, after }),
   );
+  if (!isOwn && !may('usage:read')) return null;
   return (
-    <Panel title="Used in the last 30 days" note={usage.data && `${usd(usage.data.totals.cost_usd)} in all`}>
+    <Panel
+      title="Spend by member"
+      note={
+        usage.data && (
+          <>
+            last 30 days, <Usd of={usage.data.totals.cost_usd} /> in all
+          </>
+        )
+      }
+    >
       <Problem error={usage.error} retry={usage.reload} />
       <Spinner of={usage} />
       {usage.data && (
-        <Table
+        <List
+          name="members"
           label={`Usage of ${tag} by user`}
+          path={path}
+          query={query}
           rows={usage.data.data}
+          next={usage.data.next}
+          total={`${count(usage.data.rows)} ${usage.data.rows === 1 ? 'member' : 'members'} with calls`}
           keyOf={({ user }) => String(user)}
-          empty="No call has had this tag."
-          columns={[
-            { name: 'User', cell: ({ user }) => String(user) },
-            { name: 'Calls', isNumber: true, cell: ({ requests }) => count(requests) },
-            { name: 'Errors', isNumber: true, isExtra: true, cell: ({ errors }) => count(errors) },
-            { name: 'Cost', isNumber: true, cell: ({ cost_usd }) => usd(cost_usd) },
-          ]}
+          empty="No calls with this tag."
+          columns={MEMBER_COLUMNS}
         />
       )}
     </Panel>
   );
 }
+
+const MEMBER_COLUMNS: readonly Column<UsageRow>[] = [
+  {
+    name: 'User',
+    value: ({ user }) => String(user),
+    cell: ({ user }) => (
+      <div class="wrap">
+        {may('users:read') ? <a href={linkTo('users', { id: String(user) })}>{String(user)}</a> : String(user)}
+      </div>
+    ),
+  },
+  { name: 'Calls', isNumber: true, value: (row) => row.requests, cell: (row) => count(row.requests) },
+  { name: 'Errors', isNumber: true, isExtra: true, value: (row) => row.errors, cell: (row) => count(row.errors) },
+  { name: 'Cost', isNumber: true, value: (row) => row.cost_usd, cell: (row) => <Usd of={row.cost_usd} /> },
+];
 
 function TeamBudgets({ tag }: { tag: string }) {
   const isOwn = may('teams:own');
@@ -213,7 +240,7 @@ function TeamBudgets({ tag }: { tag: string }) {
             </div>
           </li>
         ))}
-        {budgets.data?.length === 0 && <li class="muted">No budget counts calls with this tag.</li>}
+        {budgets.data?.length === 0 && <li class="muted">No budgets with this tag.</li>}
       </ul>
       {isNew && (
         <NewTeamBudget
@@ -283,13 +310,13 @@ function TeamKeys({ tag }: { tag: string }) {
           label={`Keys of ${tag}`}
           rows={keys.data.data}
           keyOf={({ id }) => id}
-          empty="The team has no key yet."
+          empty="The team has no keys yet."
           columns={[
             { name: 'Key', cell: (key) => <KeyName item={key} /> },
             { name: 'User', cell: ({ user_id }) => user_id },
             { name: 'State', cell: (key) => <KeyState item={key} /> },
             { name: 'Limits', isExtra: true, cell: describeLimits },
-            { name: 'Spent', isNumber: true, cell: ({ spent_usd }) => usd(spent_usd) },
+            { name: 'Spent', isNumber: true, cell: ({ spent_usd }) => <Usd of={spent_usd} /> },
             {
               name: 'Actions',
               isQuiet: true,
@@ -323,7 +350,7 @@ function TeamKeys({ tag }: { tag: string }) {
 function KeyName({ item: { prefix, name } }: { item: Key }) {
   return (
     <>
-      <code>{prefix}</code> <b>{name || 'without a name'}</b>
+      <code>{prefix}</code> <b>{name || 'unnamed'}</b>
     </>
   );
 }

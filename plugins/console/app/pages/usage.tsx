@@ -1,6 +1,6 @@
 import { get, pathOf, type Query } from '../api.ts';
 import { Chart } from '../chart.tsx';
-import { count, milliseconds, usd } from '../format.ts';
+import { count, milliseconds, percent, usd, zone } from '../format.ts';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
 import {
@@ -14,12 +14,15 @@ import {
   Search,
   Spinner,
   Table,
+  Usd,
   useLoad,
 } from '../ui.tsx';
 
 const PERIODS = [
   ['today', 'today'],
   ['yesterday', 'yesterday'],
+  ['this-week', 'this week'],
+  ['last-week', 'last week'],
   ['7d', 'last 7 days'],
   ['30d', 'last 30 days'],
   ['this-month', 'this month'],
@@ -34,6 +37,7 @@ const GROUPS = [
   ['account', 'account'],
   ['operation', 'operation'],
   ['session', 'session'],
+  ['end_user', 'end user'],
 ] as const;
 const FIGURES = [
   ['cost_usd', 'cost'],
@@ -55,7 +59,7 @@ export function Usage() {
     user: query['user'],
     model: query['model'],
     tag: query['tag'],
-    tz: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    tz: zone.value,
   };
   const step = period === 'today' || period === 'yesterday' ? 'hour' : 'day';
   const byTime = useLoad(JSON.stringify([filter, step]), () =>
@@ -63,8 +67,9 @@ export function Usage() {
   );
   // Latencies are computed from call records, which is slower than sums, so they are requested only if shown.
   const latency = query['times'] === 'yes' ? 'true' : undefined;
-  const byGroup = useLoad(JSON.stringify([filter, group, latency]), () =>
-    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency }),
+  const compare = query['compare'] === 'previous' ? 'previous' : undefined;
+  const byGroup = useLoad(JSON.stringify([filter, group, latency, compare]), () =>
+    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency, compare }),
   );
   return (
     <>
@@ -127,7 +132,10 @@ function Totals({ sums }: { sums: Sums }) {
   return (
     <p class="figures">
       <span>
-        <b class="big">{usd(sums.cost_usd)}</b> in all
+        <b class="big">
+          <Usd of={sums.cost_usd} />
+        </b>{' '}
+        in all
       </span>
       <span>
         <b>{count(sums.requests)}</b> calls
@@ -153,14 +161,13 @@ function Totals({ sums }: { sums: Sums }) {
 function OverTime({ report, step, figure }: { report: Report; step: string; figure: string }) {
   const values = valuesOf(report, step, figure);
   const steps = [...values.keys()];
-  const tell = (value: number): string =>
-    figure === 'cost_usd' ? `$${value < 1 ? value.toPrecision(2) : value.toFixed(value < 100 ? 2 : 0)}` : count(value);
-  if (report.data.length === 0) return <p class="empty">Nothing was used in this time.</p>;
+  const tell = (value: number): string => (figure === 'cost_usd' ? usd(String(value)) : count(value));
+  if (report.data.length === 0) return <p class="empty">No usage in this range.</p>;
   return (
     <>
       <Chart steps={steps} tell={tell} series={{ label: figure, colour: '--accent', values: [...values.values()] }} />
       <details>
-        <summary>The same as a table</summary>
+        <summary>As a table</summary>
         <Table
           label={`Usage by ${step}`}
           rows={report.data}
@@ -173,13 +180,28 @@ function OverTime({ report, step, figure }: { report: Report; step: string; figu
 }
 
 const SUM_COLUMNS: readonly Column<UsageRow>[] = [
-  { name: 'Cost', isNumber: true, cell: (row) => usd(row.cost_usd) },
+  { name: 'Cost', isNumber: true, cell: (row) => <Usd of={row.cost_usd} /> },
   { name: 'Calls', isNumber: true, cell: (row) => count(row.requests) },
   { name: 'Errors', isNumber: true, cell: (row) => count(row.errors) },
   { name: 'Tokens in', isNumber: true, cell: (row) => count(row.prompt_tokens) },
   { name: 'of it cached', isNumber: true, isExtra: true, cell: (row) => count(row.cached_tokens) },
   { name: 'Tokens out', isNumber: true, cell: (row) => count(row.completion_tokens) },
 ];
+
+const COMPARED_COLUMNS: readonly Column<UsageRow>[] = [
+  { name: 'Cost before', isNumber: true, cell: ({ previous }) => <Usd of={previous?.cost_usd} /> },
+  {
+    name: 'Change',
+    isNumber: true,
+    cell: ({ cost_usd, previous }) => changeOf(Number(previous?.cost_usd ?? 0), Number(cost_usd)),
+  },
+];
+
+function changeOf(before: number, now: number): string {
+  if (before === 0) return now === 0 ? '–' : 'new';
+  const share = (now - before) / before;
+  return `${share > 0 ? '+' : ''}${percent(share)}`;
+}
 
 const LATENCY_COLUMNS: readonly Column<UsageRow>[] = [
   { name: 'p50', isNumber: true, cell: ({ latency }) => milliseconds(latency?.duration_p50_ms) },
@@ -206,6 +228,7 @@ const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model'
 function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
   const nameOf = (row: UsageRow): string => String(row[group]);
   const hasTimes = route.value.query['times'] === 'yes';
+  const isCompared = route.value.query['compare'] === 'previous';
   return (
     <Panel
       title={`By ${group}`}
@@ -215,9 +238,22 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
           : undefined
       }
       actions={
-        <Button kind="quiet" aria-pressed={hasTimes} onClick={() => setWords({ times: hasTimes ? undefined : 'yes' })}>
-          Times
-        </Button>
+        <>
+          <Button
+            kind="quiet"
+            aria-pressed={isCompared}
+            onClick={() => setWords({ compare: isCompared ? undefined : 'previous' })}
+          >
+            Compare
+          </Button>
+          <Button
+            kind="quiet"
+            aria-pressed={hasTimes}
+            onClick={() => setWords({ times: hasTimes ? undefined : 'yes' })}
+          >
+            Times
+          </Button>
+        </>
       }
     >
       <Spinner of={report} />
@@ -226,7 +262,7 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
           label={`Usage by ${group}`}
           rows={report.data.data}
           keyOf={nameOf}
-          empty="Nothing was used in this time."
+          empty="No usage in this range."
           columns={[
             {
               name: group,
@@ -238,6 +274,7 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
                 ),
             },
             ...SUM_COLUMNS,
+            ...(isCompared ? COMPARED_COLUMNS : []),
             ...(hasTimes ? LATENCY_COLUMNS : []),
           ]}
         />

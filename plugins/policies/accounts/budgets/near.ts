@@ -15,7 +15,10 @@ const TEXT = { type: 'string' } as const;
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' } as const;
 const ROW = {
   type: 'object',
-  required: ['budget', 'of', 'whose', 'used', 'amount_usd', 'spent_usd', 'left_usd', 'resets_at'],
+  required: [
+    ...['budget', 'of', 'whose', 'used', 'amount_usd', 'spent_usd', 'left_usd', 'starts_at', 'resets_at'],
+    ...['forecast_usd', 'runs_out_at'],
+  ],
   properties: {
     budget: TEXT,
     of: {
@@ -28,9 +31,18 @@ const ROW = {
     amount_usd: { ...MONEY, description: 'Limit, raises included.' },
     spent_usd: MONEY,
     left_usd: MONEY,
+    starts_at: { type: ['string', 'null'], description: 'Start of its period, ISO 8601; null if it never resets.' },
     resets_at: {
       type: ['string', 'null'],
       description: 'Time of the next reset, ISO 8601; null if it never resets.',
+    },
+    forecast_usd: {
+      type: ['string', 'null'],
+      description: 'Amount spent at the next reset, at the rate since the start; null in the first part of a period.',
+    },
+    runs_out_at: {
+      type: ['string', 'null'],
+      description: 'Time at which it is spent, at the rate since the start; null if that is after the next reset.',
     },
   },
 } as const;
@@ -55,16 +67,17 @@ export function nearAction(parts: Parts): Action {
         isWhole: true,
       },
       async read() {
-        const { found, isWhole } = await findAll(parts);
+        const at = parts.now();
+        const { found, isWhole } = await findAll(parts, at);
         const states = await readStates(
           parts.ledger,
           found.map(({ budget }) => budget),
         );
-        const rows = found.flatMap((each, at) => {
-          const { spent, held } = states[at] ?? { spent: 0, held: 0 };
+        const rows = found.flatMap((each, place) => {
+          const { spent, held } = states[place] ?? { spent: 0, held: 0 };
           // Skip unused plans that are not the account's own.
           if (each.isOwn === false && spent + held === 0) return [];
-          return [showRow(each, { spent, held })];
+          return [showRow(each, { spent, held }, at)];
         });
         const sorted = rows.toSorted((a, b) => b.used - a.used || (a.budget < b.budget ? -1 : 1));
         return { rows: sorted.slice(0, MAX_ROWS), hasMore: !isWhole || sorted.length > MAX_ROWS };
@@ -97,8 +110,7 @@ interface Found {
   readonly isOwn?: boolean;
 }
 
-async function findAll({ records, listPlanBudgets, ledger, now }: Parts) {
-  const at = now();
+async function findAll({ records, listPlanBudgets, ledger }: Parts, at: number) {
   const { budgets: shared } = await records.read();
   const found = shared.flatMap(({ rule, raises }): readonly Found[] =>
     // Amounts of each end user are not listed: there may be any number.
@@ -112,7 +124,12 @@ async function findAll({ records, listPlanBudgets, ledger, now }: Parts) {
   return { found, isWhole: accounts.length <= MAX_ACCOUNTS };
 }
 
-function showRow({ budget, account, plan }: Found, { spent, held }: { readonly spent: number; readonly held: number }) {
+interface State {
+  readonly spent: number;
+  readonly held: number;
+}
+
+function showRow({ budget, account, plan }: Found, { spent, held }: State, now: number) {
   const { rule, scope, limit } = budget;
   return {
     budget: rule.name,
@@ -123,6 +140,28 @@ function showRow({ budget, account, plan }: Found, { spent, held }: { readonly s
     amount_usd: formatUsd(limit),
     spent_usd: formatUsd(spent),
     left_usd: formatUsd(Math.max(limit - spent - held, 0)),
+    ...forecast(budget, spent + held, now),
     resets_at: resetsAt(budget),
+  };
+}
+
+/** Share of a period after which its rate says something about the rest. */
+const LEAST_SHARE = 0.02;
+
+/** Spending at the end of the period, at the rate since its start, or since the budget was created. */
+function forecast({ window, since, limit }: CountedBudget, used: number, now: number) {
+  const { end } = window;
+  if (end === Number.POSITIVE_INFINITY) return { starts_at: null, forecast_usd: null, runs_out_at: null };
+  const start = Math.max(window.start, since ?? 0);
+  const starts_at = new Date(window.start).toISOString();
+  const elapsed = now - start;
+  if (elapsed < LEAST_SHARE * (end - window.start) || elapsed <= 0)
+    return { starts_at, forecast_usd: null, runs_out_at: null };
+  const rate = used / elapsed;
+  const runsOutAt = used >= limit ? now : start + limit / rate;
+  return {
+    starts_at,
+    forecast_usd: formatUsd(Math.round(used + rate * (end - now))),
+    runs_out_at: runsOutAt < end ? new Date(runsOutAt).toISOString() : null,
   };
 }

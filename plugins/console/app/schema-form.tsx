@@ -1,0 +1,317 @@
+import { readDescription } from './api.ts';
+import { day, startOfDay } from './format.ts';
+import { Button, Choice, type Loaded, Text, useLoad } from './ui.tsx';
+
+/** Forms whose fields are those of the API's schema, so that a form has whatever the API takes. */
+
+/** The part of a JSON Schema that a form needs. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly description?: string;
+  readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly readOnly?: boolean;
+}
+
+/** Typed values of a form, by field. */
+export interface Draft {
+  readonly [field: string]: string | Draft | readonly Draft[] | undefined;
+}
+
+/** Loads the schema of a request's body from the API's description. */
+export function useBodySchema(method: 'post' | 'patch' | 'put', path: string): Loaded<Schema> {
+  return useLoad(`${method} ${path}`, async () => {
+    const { paths, components } = await readDescription();
+    const body = paths[`/api/core/admin${path}`]?.[method]?.requestBody?.content['application/json']?.schema;
+    if (!body) throw new Error(`This gateway has no ${method} ${path}.`);
+    return resolve(body, components?.schemas ?? {});
+  });
+}
+
+/** Replaces references, so that the form reads one whole schema. */
+function resolve(schema: Schema, known: Readonly<Record<string, Schema>>): Schema {
+  const found = schema.$ref === undefined ? schema : (known[schema.$ref.split('/').at(-1) ?? ''] ?? {});
+  return {
+    ...found,
+    ...(found.items && { items: resolve(found.items, known) }),
+    ...(found.properties && {
+      properties: Object.fromEntries(
+        Object.entries(found.properties).map(([name, each]) => [name, resolve(each, known)]),
+      ),
+    }),
+  };
+}
+
+type Kind = 'text' | 'integer' | 'amount' | 'choice' | 'flag' | 'day' | 'names' | 'rows' | 'group' | 'fixed';
+
+function kindOf(name: string, { type, enum: values, anyOf, items, properties, const: fixed }: Schema): Kind {
+  const types = [type ?? [], anyOf?.map((each) => each.type ?? []) ?? []].flat(3);
+  if (fixed !== undefined) return 'fixed';
+  if (values) return 'choice';
+  if (items) return items.properties ? 'rows' : 'names';
+  if (properties) return 'group';
+  if (types.includes('boolean')) return 'flag';
+  if (types.includes('string')) return name.endsWith('_at') ? 'day' : types.includes('integer') ? 'amount' : 'text';
+  return types.some((each) => each === 'integer' || each === 'number') ? 'integer' : 'text';
+}
+
+/** Fields of a form that the API can change. */
+function fieldsOf(schema: Schema): readonly (readonly [name: string, field: Schema, kind: Kind])[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const kind = kindOf(name, field);
+    return kind === 'fixed' || field.readOnly === true ? [] : [[name, field, kind] as const];
+  });
+}
+
+/** Value of one field as the API takes it; undefined if nothing is typed. */
+function readField(name: string, field: Schema, typed: Draft[string]): unknown {
+  const kind = kindOf(name, field);
+  if (kind === 'rows') {
+    const rows = Array.isArray(typed) ? (typed as readonly Draft[]) : [];
+    return rows.length === 0 ? undefined : rows.map((row) => readDraft(field.items ?? {}, row));
+  }
+  if (kind === 'group') {
+    const found = readDraft(field, (typed as Draft | undefined) ?? {});
+    return Object.keys(found).length === 0 ? undefined : found;
+  }
+  const text = typeof typed === 'string' ? typed.trim() : '';
+  if (text === '') return undefined;
+  if (kind === 'names') return [...new Set(namesOf(text))];
+  if (kind === 'day') return startOfDay(text, 1);
+  if (kind === 'flag') return text === 'true';
+  // The API explains a wrong number.
+  if (kind === 'integer' || (kind === 'amount' && /^\d+$/.test(text)))
+    return Number.isNaN(Number(text)) ? text : Number(text);
+  return text;
+}
+
+function namesOf(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((word) => word.trim())
+    .filter(Boolean);
+}
+
+/** Body of a request: the fields that are not empty. */
+export function readDraft(schema: Schema, draft: Draft): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    fieldsOf(schema).flatMap(([name, field]) => {
+      const value = readField(name, field, draft[name]);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+/** Draft of an object as the API shows it. */
+export function draftOf(schema: Schema, value: Readonly<Record<string, unknown>>): Draft {
+  return Object.fromEntries(
+    fieldsOf(schema).flatMap(([name, field, kind]) => {
+      const known = value[name];
+      return known === undefined || known === null ? [] : [[name, typedOf(field, kind, known)] as const];
+    }),
+  );
+}
+
+function typedOf(field: Schema, kind: Kind, value: unknown): Draft[string] {
+  if (kind === 'rows')
+    return (value as readonly Record<string, unknown>[]).map((row) => draftOf(field.items ?? {}, row));
+  if (kind === 'group') return draftOf(field, value as Record<string, unknown>);
+  if (kind === 'names') return (value as readonly unknown[]).join(', ');
+  // What ends at midnight is valid on the day before.
+  if (kind === 'day') return day(new Date(Date.parse(String(value)) - 1).toISOString());
+  return String(value);
+}
+
+/** Fields that differ between two drafts, null for those that are empty now. */
+export function changesOf(schema: Schema, before: Draft, now: Draft): Readonly<Record<string, unknown>> {
+  const [old, next] = [readDraft(schema, before), readDraft(schema, now)];
+  const names = [...new Set([...Object.keys(old), ...Object.keys(next)])];
+  return Object.fromEntries(
+    names
+      .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(next[name]))
+      .map((name) => [name, next[name] ?? null]),
+  );
+}
+
+/** First choices of required fields, if not the first of the schema. */
+const STARTS: Readonly<Record<string, string>> = Object.freeze({ every: 'day' });
+
+/** Labels that the name of a field does not make. */
+const LABELS: Readonly<Record<string, string>> = Object.freeze({
+  user_id: 'User',
+  rpm: 'Requests per minute',
+  tpm: 'Tokens per minute',
+  budget_usd: 'Total budget in US dollars',
+  budgets: 'Budgets by period',
+  amount_usd: 'US dollars',
+  every: 'Each',
+  soft_usd: 'Warning from, US dollars',
+  tags: 'Team and tags',
+  expires_at: 'Expires at the end of',
+});
+
+export function labelOf(name: string): string {
+  const words = name.replace(/_usd$/, ' in US dollars').replaceAll('_', ' ');
+  return LABELS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Plain text of a description, whose code has backticks. */
+function hintOf({ description }: Schema): { readonly hint?: string } {
+  return description === undefined ? {} : { hint: description.replaceAll('`', '') };
+}
+
+interface FieldsProps {
+  readonly schema: Schema;
+  readonly draft: Draft;
+  readonly set: (draft: Draft) => void;
+  /** Fields shown at once, in this order; others after a click, or if they have a value. */
+  readonly first: readonly string[];
+  /** Known values of a field, offered while typing. */
+  readonly suggestions?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Fields of an object. */
+export function SchemaFields({ schema, draft, set, first, suggestions = {} }: FieldsProps) {
+  const fields = fieldsOf(schema);
+  const shown = first.flatMap((name) => fields.filter(([each]) => each === name));
+  const others = fields.filter(([name]) => !first.includes(name));
+  const fieldOf = ([name, field, kind]: (typeof fields)[number]) => (
+    <SchemaField
+      key={name}
+      name={name}
+      field={field}
+      kind={kind}
+      isRequired={schema.required?.includes(name) === true}
+      value={draft[name]}
+      set={(value) => set({ ...draft, [name]: value })}
+      suggestions={suggestions}
+    />
+  );
+  const isOpen = others.some(([name]) => draft[name] !== undefined && draft[name] !== '');
+  return (
+    <>
+      {shown.map(fieldOf)}
+      {others.length > 0 && (
+        <details open={isOpen}>
+          <summary>{others.length === 1 ? '1 more field' : `${others.length} more fields`}</summary>
+          <div class="fields">{others.map(fieldOf)}</div>
+        </details>
+      )}
+    </>
+  );
+}
+
+interface FieldProps {
+  readonly name: string;
+  readonly field: Schema;
+  readonly kind: Kind;
+  readonly isRequired: boolean;
+  readonly value: Draft[string];
+  readonly set: (value: Draft[string]) => void;
+  readonly suggestions: Readonly<Record<string, readonly string[]>>;
+}
+
+function SchemaField({ name, field, kind, isRequired, value, set, suggestions }: FieldProps) {
+  const label = labelOf(name);
+  const text = typeof value === 'string' ? value : '';
+  if (kind === 'rows') return <Rows name={name} field={field} rows={Array.isArray(value) ? value : []} set={set} />;
+  if (kind === 'group')
+    return (
+      <fieldset class="group">
+        <legend>{label}</legend>
+        <SchemaFields
+          schema={field}
+          draft={(value as Draft | undefined) ?? {}}
+          set={set}
+          first={Object.keys(field.properties ?? {}).slice(0, 3)}
+          suggestions={suggestions}
+        />
+      </fieldset>
+    );
+  if (kind === 'choice' || kind === 'flag') {
+    const values = kind === 'flag' ? ['true', 'false'] : (field.enum ?? []).filter((each) => each !== null).map(String);
+    return (
+      <Choice
+        label={label}
+        {...hintOf(field)}
+        value={text}
+        options={[...(isRequired ? [] : [['', 'none'] as const]), ...values.map((each) => [each, each] as const)]}
+        onPick={set}
+      />
+    );
+  }
+  const known = suggestions[name];
+  return (
+    <>
+      <Text
+        label={kind === 'names' ? `${label}, with commas` : label}
+        {...hintOf(field)}
+        type={kind === 'integer' ? 'number' : kind === 'day' ? 'date' : 'text'}
+        required={isRequired}
+        {...(field.maxLength !== undefined && { maxLength: field.maxLength })}
+        {...(known && { list: `known-${name}` })}
+        value={text}
+        onType={set}
+      />
+      {known && (
+        <datalist id={`known-${name}`}>
+          {known.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      )}
+    </>
+  );
+}
+
+/** Several objects, such as budgets. */
+function Rows({
+  name,
+  field,
+  rows,
+  set,
+}: {
+  name: string;
+  field: Schema;
+  rows: readonly Draft[];
+  set: (rows: readonly Draft[]) => void;
+}) {
+  const item = field.items ?? {};
+  const start = Object.fromEntries(
+    fieldsOf(item).flatMap(([each, of, kind]) =>
+      kind === 'choice' && item.required?.includes(each) ? [[each, STARTS[each] ?? String(of.enum?.[0] ?? '')]] : [],
+    ),
+  );
+  return (
+    <fieldset class="group">
+      <legend>{labelOf(name)}</legend>
+      {field.description && <p class="muted">{field.description.replaceAll('`', '')}</p>}
+      {rows.map((row, at) => (
+        <fieldset key={at} class="group">
+          <legend class="unseen">{`${labelOf(name)}, number ${at + 1}`}</legend>
+          <SchemaFields
+            schema={item}
+            draft={row}
+            set={(draft) => set(rows.map((each, place) => (place === at ? draft : each)))}
+            first={item.required ?? []}
+          />
+          <Button kind="quiet" onClick={() => set(rows.filter((_, place) => place !== at))}>
+            Remove
+          </Button>
+        </fieldset>
+      ))}
+      {rows.length < (field.maxItems ?? Number.POSITIVE_INFINITY) && (
+        <Button kind="quiet" onClick={() => set([...rows, start])}>
+          Add
+        </Button>
+      )}
+    </fieldset>
+  );
+}
