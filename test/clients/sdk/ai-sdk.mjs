@@ -104,7 +104,13 @@ await is.report({
       if (!error.message || /^(?:Not Found|Unauthorized)$/.test(error.message))
         throw new Error('the message is not ours');
     }
-    const broken = await partsOf(streamText({ model, prompt: 'Break off', maxRetries: 0, onError() {} }));
+    // A connection that closes, as in Google's format, is an error of the iteration.
+    const broken = await partsOf(streamText({ model, prompt: 'Break off', maxRetries: 0, onError() {} })).catch(
+      (error) => {
+        if (!APICallError.isInstance(error)) throw error;
+        return [{ type: 'error' }];
+      },
+    );
     if (!broken.some(({ type }) => type === 'error'))
       throw new Error(`a broken stream ends with ${broken.at(-1).type}`);
     const limited = provider(is.limitedOnce());
