@@ -393,6 +393,10 @@ describe('the console in a browser', function () {
     await admin('PATCH', `/keys/${id}`, { tpm: 5000 });
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Nothing was overwritten').waitFor();
+    // The form shows the other person's change, and nothing else.
+    const changes = page.getByRole('alert').getByRole('listitem');
+    await changes.first().waitFor();
+    expect(await changes.allTextContents()).to.deep.equal(['tpm – → 5000']);
     expect((await admin<{ rpm: number | null }>('GET', `/keys/${id}`)).rpm).to.equal(null);
     await page.getByRole('button', { name: 'Reload and keep my input' }).click();
     await page.getByText('Nothing was overwritten').waitFor({ state: 'detached' });

@@ -106,11 +106,14 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
  */
 export function Conflict({
   error,
+  fields,
   known,
   load,
   onReload,
 }: {
   error: unknown;
+  /** Fields of the form. */
+  fields: readonly string[];
   /** Object as the form loaded it. */
   known: object;
   load: () => Promise<object>;
@@ -119,7 +122,7 @@ export function Conflict({
   const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
   const now = useLoad(isConflict ? 'now' : undefined, load);
   if (!isConflict) return <Problem error={error} />;
-  const rows = now.data ? differences(known, now.data) : [];
+  const rows = now.data ? differences(fields, { ...known }, { ...now.data }) : [];
   return (
     <div class="problem" role="alert">
       <p>Someone else changed it in the meantime. Nothing was overwritten, and your input is kept.</p>
@@ -136,22 +139,19 @@ export function Conflict({
   );
 }
 
+type Values = Readonly<Record<string, unknown>>;
+
 /** Fields that differ, with both values as text. */
-function differences(
-  before: object,
-  after: object,
-): readonly { readonly name: string; readonly before: string; readonly after: string }[] {
-  const [old, now]: readonly Readonly<Record<string, unknown>>[] = [{ ...before }, { ...after }];
-  const tell = (value: unknown): string =>
-    value === undefined || value === null || value === ''
-      ? '–'
-      : typeof value === 'string'
-        ? value
-        : JSON.stringify(value);
-  return [...new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})])].flatMap((name) => {
-    const [was, is] = [tell(old?.[name]), tell(now?.[name])];
+function differences(fields: readonly string[], before: Values, after: Values) {
+  return fields.flatMap((name) => {
+    const [was, is] = [textOf(before[name]), textOf(after[name])];
     return was === is ? [] : [{ name: name.replaceAll('_', ' '), before: was, after: is }];
   });
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null || value === '') return '–';
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 interface ButtonProps {
