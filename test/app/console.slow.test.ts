@@ -49,6 +49,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   teams: /team=search[\s\S]*lena[\s\S]*\$5\.00 a month/,
   'teams?team=team%3Dsearch': /Spend by member[\s\S]*The team has no keys yet/,
   usage: /By user[\s\S]*lena/,
+  'usage?period=this-week&by=user&and=model&compare=previous': /By user and model[\s\S]*Cost before/,
   budgets: /everyone[\s\S]*from the file/,
   targets: /south\/m[\s\S]*(unhealthy|retrying)[\s\S]*could not be reached[\s\S]*Gateway processes/,
   models: /smart[\s\S]*the first that works[\s\S]*south\/m[\s\S]*north\/m/,
@@ -504,6 +505,18 @@ describe('the console in a browser', function () {
       .to.match(/^Time,Outcome,Model,User,Key,/)
       .and.to.match(/,0\.00135/);
     await page.getByRole('button', { name: 'Copy as curl' }).waitFor();
+  });
+
+  it('reports usage by two groups in an own range, compared with the range before', async () => {
+    const today = new Date().toISOString().slice(0, 10);
+    await show(`usage?period=range&from=${today}&to=${today}&by=user&and=model&compare=previous`);
+    const rows = page.getByRole('region', { name: 'Usage by user and model' }).locator('tbody tr');
+    await rows
+      .filter({ hasText: /lena\s*m\s*\$0\.00/ })
+      .first()
+      .waitFor();
+    await page.getByRole('columnheader', { name: 'Cost before' }).waitFor();
+    await page.getByText(`${today} to ${today}`).waitFor();
   });
 
   it('lists users and accounts, and shows one of each', async () => {
