@@ -189,6 +189,11 @@ function Totals({ sums }: { sums: Sums }) {
   );
 }
 
+/** Dollars at a line of the chart, which may be a fraction of a cent. */
+function tickOf(value: number): string {
+  return Number.isInteger(Math.round(value * 1e6) / 1e4) ? usd(String(value)) : `$${value.toFixed(4)}`;
+}
+
 function OverTime({ report, step, figure }: { report: Report; step: string; figure: string }) {
   const values = valuesOf(report, step, figure);
   const steps = [...values.keys()];
