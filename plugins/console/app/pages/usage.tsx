@@ -197,7 +197,7 @@ function tickOf(value: number): string {
 function OverTime({ report, step, figure }: { report: Report; step: string; figure: string }) {
   const values = valuesOf(report, step, figure);
   const steps = [...values.keys()];
-  const tell = (value: number): string => (figure === 'cost_usd' ? usd(String(value)) : count(value));
+  const tell = (value: number): string => (figure === 'cost_usd' ? tickOf(value) : count(value));
   if (report.data.length === 0) return <p class="empty">No usage in this range.</p>;
   return (
     <>
