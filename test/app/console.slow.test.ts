@@ -415,7 +415,10 @@ describe('the console in a browser', function () {
     await page.keyboard.type(' x');
     await page.keyboard.press('Escape');
     await drawer.getByText('Discard what you typed?').waitFor();
-    await drawer.getByRole('button', { name: 'Keep editing' }).click();
+    // The question has the focus, and then the field again.
+    await drawer.getByRole('button', { name: 'Keep editing' }).and(page.locator(':focus')).waitFor();
+    await page.keyboard.press('Enter');
+    await drawer.getByRole('textbox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
     expect(await drawer.getByRole('textbox', { name: /^User/ }).inputValue()).to.match(/ x$/);
     await page.keyboard.press('Escape');
     await drawer.getByRole('button', { name: 'Discard' }).click();

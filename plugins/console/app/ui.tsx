@@ -493,10 +493,21 @@ export function Dialog({
     if (activeElement === head.current || activeElement === document.body || activeElement === box.current)
       box.current?.querySelector<HTMLElement>(FIELDS)?.focus();
   });
+  const typing = useRef<Element | null>(null);
+  const keep = useRef<HTMLDivElement>(null);
   const leave = (): void => {
-    if (isTyped) setLeaving(true);
-    else onClose();
+    if (!isTyped) {
+      onClose();
+      return;
+    }
+    typing.current = document.activeElement;
+    setLeaving(true);
   };
+  useEffect(() => {
+    // The question has the focus, then what had it before.
+    if (isLeaving) keep.current?.querySelector('button')?.focus();
+    else if (typing.current instanceof HTMLElement) typing.current.focus();
+  }, [isLeaving]);
   return (
     <dialog
       ref={box}
@@ -531,13 +542,13 @@ export function Dialog({
         </Button>
       </header>
       {isLeaving && (
-        <div class="problem" role="alert">
+        <div class="problem ask" role="alert" ref={keep}>
           <p>Discard what you typed?</p>
           <div class="actions">
+            <Button onClick={() => setLeaving(false)}>Keep editing</Button>
             <Button kind="danger" onClick={onClose}>
               Discard
             </Button>
-            <Button onClick={() => setLeaving(false)}>Keep editing</Button>
           </div>
         </div>
       )}
