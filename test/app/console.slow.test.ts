@@ -674,6 +674,19 @@ describe('the console in a browser', function () {
     await page.keyboard.press('Escape');
   });
 
+  it('shows all keys of a team and all members with their spend (G45)', async () => {
+    for (let number = 0; number < 105; number += 1)
+      await admin('POST', '/keys', { user_id: `crew-${number}`, tags: ['team=search'] });
+    await show('');
+    await show('teams?team=team%3Dsearch');
+    const keys = page.getByRole('region', { name: 'Keys of team=search' }).locator('tbody tr');
+    await keys.nth(99).waitFor();
+    expect(await keys.count()).to.equal(100);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await keys.nth(104).waitFor();
+    await page.getByText(/\d+ members? with calls/).waitFor();
+  });
+
   it('finds every page by the keyboard alone', async () => {
     await show('');
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
