@@ -3,6 +3,7 @@ import OpenAI from 'openai';
 import type { ResponseInputItem, Tool } from 'openai/resources/responses/responses';
 import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../support/gateways/ingress-rig.ts';
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';
+import type { Piece } from '../support/vendors/vendor-wires.ts';
 
 const LOOKUP: Tool = {
   type: 'function',
@@ -11,6 +12,20 @@ const LOOKUP: Tool = {
   strict: false,
 };
 const PATCH: Tool = { type: 'custom', name: 'apply_patch' };
+const SEARCH: Tool = {
+  type: 'tool_search',
+  execution: 'client',
+  description: 'Searches for tools.',
+  parameters: { type: 'object', properties: { query: { type: 'string' } }, required: ['query'] },
+};
+const READ = {
+  type: 'function',
+  name: 'read',
+  description: 'Reads a file.',
+  parameters: { type: 'object', properties: { path: { type: 'string' } } },
+  strict: false,
+  defer_loading: true,
+} as const;
 
 describe('the official OpenAI SDK’s responses', () => {
   let rig: IngressRig;
@@ -91,6 +106,44 @@ describe('the official OpenAI SDK’s responses', () => {
       expect(second.output_text).to.equal('Done');
     });
   }
+
+  for (const wire of ['anthropic', 'gemini', 'mistral'] as const)
+    for (const stream of [false, true])
+      it(`complete a loop with tools that the caller searches (${wire}${stream ? ', streamed' : ''})`, async () => {
+        const body = { model: MODEL_OF[wire], tools: [SEARCH], store: false };
+        const input: ResponseInputItem[] = [{ role: 'user', content: 'Read it.' }];
+        const respond = async (pieces: readonly Piece[]) => {
+          sayAnywhere(rig, wire, { pieces });
+          if (!stream) return await openai.responses.create({ ...body, input });
+          return await openai.responses.stream({ ...body, input }).finalResponse();
+        };
+        const first = await respond([{ call: 'tool_search', id: 'call_one', arguments: '{"query":"read a file"}' }]);
+        const [search] = first.output;
+        expect(search).to.include({ type: 'tool_search_call', execution: 'client', call_id: 'call_one' });
+        expect(search).to.have.property('arguments').that.deep.equals({ query: 'read a file' });
+
+        const found: ResponseInputItem = {
+          type: 'tool_search_output',
+          execution: 'client',
+          call_id: 'call_one',
+          tools: [{ type: 'namespace', name: 'files', description: 'Files.', tools: [READ] }],
+        };
+        input.push(...(first.output as ResponseInputItem[]), found);
+        const second = await respond([{ call: 'files__read', id: 'call_two', arguments: '{"path":"a"}' }]);
+        expect(second.output[0]).to.include({ type: 'function_call', name: 'read', namespace: 'files' });
+
+        // A search that finds the same tool again.
+        input.push(...(second.output as ResponseInputItem[]), {
+          type: 'function_call_output',
+          call_id: 'call_two',
+          output: 'Hello',
+        });
+        input.push({ ...search, call_id: 'call_three' } as ResponseInputItem, { ...found, call_id: 'call_three' });
+        const third = await respond([{ text: 'It says Hello.' }]);
+        expect(third.output_text).to.equal('It says Hello.');
+        const sent = JSON.stringify(rig.lastBody(wire));
+        expect(sent).to.include('Reads a file.').and.include('read a file').and.include('tool_search');
+      });
 
   it('are refused with the SDK’s own error classes', async () => {
     const refused = await openai.responses

@@ -164,9 +164,17 @@ function allowedTools(tools: unknown, at: string, change: NativeChange, dropped:
 }
 
 /** Items whose ids belong to the gateway, or to a response that is not stored: the vendor would look them up. */
-const UNNAMED: ReadonlySet<string> = new Set(
-  'message reasoning function_call function_call_output custom_tool_call custom_tool_call_output compaction'.split(' '),
-);
+const UNNAMED: ReadonlySet<string> = new Set([
+  'message',
+  'reasoning',
+  'compaction',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'tool_search_call',
+  'tool_search_output',
+]);
 
 /** Adapts an item for a vendor of this format; undefined for another vendor's reasoning. */
 function patchItem(item: Item, open: (sealed: string) => string | undefined, at: string): Item | undefined {

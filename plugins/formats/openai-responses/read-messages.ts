@@ -13,7 +13,15 @@ import {
 } from '../../../contract/index.ts';
 import { COMPACT_PROMPT, endsInTrigger, summaryOf } from './compaction.ts';
 import { readReasoning } from './reasoning.ts';
-import { calledName, callIdOf, customArguments, FORMAT } from './tables.ts';
+import {
+  calledName,
+  callIdOf,
+  customArguments,
+  FORMAT,
+  namespacedName,
+  TOOL_SEARCH,
+  TOOL_SEARCH_OUTPUT,
+} from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
 /** Results of reading a body, in addition to messages. */
@@ -160,6 +168,14 @@ const READERS: Readonly<Record<string, ReadItem>> = Object.freeze({
   custom_tool_call: addCall,
   function_call_output: addResult,
   custom_tool_call_output: addResult,
+  tool_search_call(reader, item, at) {
+    if (item['execution'] === 'client') addCall(reader, { ...item, name: TOOL_SEARCH }, at);
+    else addHistory(reader, item, 'tool_search_call', at);
+  },
+  tool_search_output(reader, item, at) {
+    if (item['execution'] === 'client') addFound(reader, item, at);
+    else addHistory(reader, item, TOOL_SEARCH_OUTPUT, at);
+  },
   // Its tools were read with the others.
   additional_tools: () => {},
   compaction(reader, item, at) {
@@ -219,6 +235,25 @@ function addResult(reader: Reader, item: Item, at: string): void {
   const { parts, places } = readContent(isPlain ? output : textOf(output), `${at}.output`);
   const id = readString(item['call_id']) ?? '';
   add(reader, { role: 'tool', tool_call_id: id, content: contentOf(parts) }, at, places);
+}
+
+/** Adds the result of a search of the caller: names and descriptions. The tools are among those of the request. */
+function addFound(reader: Reader, item: Item, at: string): void {
+  const found = readArray(item['tools'])
+    .filter(isObject)
+    .flatMap((tool) => describe(tool));
+  const content = writeJson({ tools: found });
+  add(reader, { role: 'tool', tool_call_id: readString(item['call_id']) ?? '', content }, at, [`${at}.tools`]);
+}
+
+function describe(tool: JsonObject, namespace?: string): readonly JsonObject[] {
+  const { type, name, description, tools } = tool;
+  if (type === 'namespace' && namespace === undefined)
+    return readArray(tools)
+      .filter(isObject)
+      .flatMap((each) => describe(each, readString(name)));
+  const full = namespacedName(namespace, readString(name) ?? String(type));
+  return [{ name: full, ...(typeof description === 'string' && { description }) }];
 }
 
 /** Adds results of vendor tools as text if they are short, for models without these tools. */

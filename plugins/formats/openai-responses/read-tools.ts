@@ -8,12 +8,12 @@ import {
   readString,
   type Tool,
 } from '../../../contract/index.ts';
-import { namespacedName } from './tables.ts';
+import { namespacedName, TOOL_SEARCH, TOOL_SEARCH_OUTPUT } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
 /** Tool under its name in the caller's request. */
 export interface CallerTool {
-  readonly kind: 'function' | 'custom';
+  readonly kind: 'function' | 'custom' | 'search';
   readonly name: string;
   readonly namespace?: string;
 }
@@ -38,7 +38,7 @@ interface Draft {
 }
 
 /** Tools that the caller runs; they require only a vendor whose models know them. */
-const CLIENT_TOOLS: ReadonlySet<string> = new Set(['local_shell', 'apply_patch', 'tool_search']);
+const CLIENT_TOOLS: ReadonlySet<string> = new Set(['local_shell', 'apply_patch', TOOL_SEARCH]);
 
 const tables = new WeakMap<ResponsesBody, ToolTable>();
 
@@ -52,11 +52,26 @@ export function readToolTable(body: ResponsesBody): ToolTable {
     if (!isObject(item) || !Array.isArray(item['tools'])) continue;
     const place = `input[${index}].tools`;
     if (item['type'] === 'additional_tools') addTools(draft, item['tools'], place);
+    else if (item['type'] === TOOL_SEARCH_OUTPUT) addSearched(draft, item['tools'], place);
     // Tools listed by an MCP server are names only: none of them runs.
     else if (item['type'] !== 'mcp_list_tools') addFoundTools(draft, item['tools'], place);
   }
   tables.set(body, draft);
   return draft;
+}
+
+/** Adds tools that a search of the caller found. Several searches may find the same tool. */
+function addSearched(draft: Draft, tools: unknown, at: string, namespace?: Item): void {
+  for (const [index, tool] of readArray(tools).entries()) {
+    if (!isObject(tool)) continue;
+    const place = `${at}[${index}]`;
+    if (tool['type'] === 'namespace' && !namespace) addSearched(draft, tool['tools'], `${place}.tools`, tool);
+    else if (!draft.callers.has(fullName(tool, namespace))) addTool(draft, tool, place, namespace);
+  }
+}
+
+function fullName({ name }: JsonObject, namespace: Item | undefined): string {
+  return namespacedName(readString(namespace?.['name']), readString(name) ?? '');
 }
 
 /** Vendor tools among those found earlier; the caller's own tools there are past calls. */
@@ -78,8 +93,30 @@ function addTool(draft: Draft, tool: JsonObject, at: string, namespace: Item | u
   const { type } = tool;
   if (type === 'namespace' && !namespace) addTools(draft, tool['tools'], `${at}.tools`, tool);
   else if (type === 'function' || type === 'custom') addOwn(draft, tool, type, at, namespace);
+  else if (isSearchOfCaller(tool) && !draft.callers.has(TOOL_SEARCH)) addSearch(draft, tool, at);
   else addHosted(draft, tool, at);
 }
+
+/** Returns whether a tool is the search that the caller runs over its deferred tools. */
+function isSearchOfCaller({ type, execution }: JsonObject): boolean {
+  return type === TOOL_SEARCH && execution === 'client';
+}
+
+/** Adds the search as a function, which models of all vendors can call. */
+function addSearch(draft: Draft, tool: JsonObject, at: string): void {
+  const { parameters, description = 'Searches for further tools.' } = tool;
+  const schema = isObject(parameters) ? parameters : SEARCH_PARAMETERS;
+  draft.callers.set(TOOL_SEARCH, { kind: 'search', name: TOOL_SEARCH });
+  draft.places.push(at);
+  draft.tools.push(functionTool(TOOL_SEARCH, { parameters: schema, description }, undefined));
+}
+
+const SEARCH_PARAMETERS = Object.freeze({
+  type: 'object',
+  properties: { query: { type: 'string', description: 'Words that describe the wanted tools.' } },
+  required: ['query'],
+  additionalProperties: false,
+});
 
 /** Adds a tool that the caller runs. */
 function addOwn(
@@ -94,7 +131,7 @@ function addOwn(
   if (own === undefined)
     throw new GatewayError('invalid_request', `\`${at}.name\` is missing.`, { param: `${at}.name` });
   const space = readString(namespace?.['name']);
-  const full = namespacedName(space, own);
+  const full = fullName(tool, namespace);
   if (draft.callers.has(full))
     throw new GatewayError(
       'invalid_request',

@@ -39,6 +39,12 @@ export function pricedCache(options: unknown): unknown {
   return rest;
 }
 
+/** Type of the tool that searches for deferred tools, and its name as a function. */
+export const TOOL_SEARCH = 'tool_search';
+
+/** Type of the item with the tools that it found. */
+export const TOOL_SEARCH_OUTPUT = 'tool_search_output';
+
 const MAX_NAME = 64;
 const HASH_LENGTH = 8;
 

@@ -1,4 +1,4 @@
-import { isObject, parseJson, type ReasoningDetail } from '../../../contract/index.ts';
+import { isObject, parseJson, type ReasoningDetail, readObject } from '../../../contract/index.ts';
 import type { CallerTool } from './read-tools.ts';
 import { customInput } from './tables.ts';
 import type { Item } from './types.ts';
@@ -34,11 +34,49 @@ export interface ToolBlock extends Block {
   name(name: string): void;
 }
 
-/** Creates a `function_call` item, or a `custom_tool_call` with plain input. */
+/** Creates a `function_call` item, a `custom_tool_call` with plain input, or a `tool_search_call`. */
 export function createToolBlock(setting: BlockSetting, callId: string, name: string): ToolBlock {
-  return setting.callerOf(name).kind === 'custom'
-    ? createCustomBlock(setting, callId, name)
-    : createFunctionBlock(setting, callId, name);
+  const { kind } = setting.callerOf(name);
+  if (kind === 'search') return createSearchBlock(setting, callId);
+  return kind === 'custom' ? createCustomBlock(setting, callId, name) : createFunctionBlock(setting, callId, name);
+}
+
+/** Its arguments are an object, which clients get whole. */
+function createSearchBlock({ emit, itemId }: BlockSetting, callId: string): ToolBlock {
+  let text = '';
+  let at = 0;
+  /** True once the arguments are complete; later input is ignored. */
+  let isOver = false;
+  const block: ToolBlock = {
+    kind: 'tool',
+    name: () => {},
+    arguments(delta) {
+      if (!isOver) text += delta;
+    },
+    start(index) {
+      at = index;
+      emit('response.output_item.added', {
+        output_index: at,
+        item: { ...block.item('in_progress', at), arguments: {} },
+      });
+    },
+    isWhole: () => isWholeJson(text),
+    finish(wasCut) {
+      isOver = true;
+      const item = block.item(wasCut && !isWholeJson(text) ? 'incomplete' : 'completed', at);
+      emit('response.output_item.done', { output_index: at, item });
+      return item;
+    },
+    item: (status, index) => ({
+      id: itemId('tsc', index),
+      type: 'tool_search_call',
+      execution: 'client',
+      call_id: callId,
+      status,
+      arguments: readObject(parseJson(text)),
+    }),
+  };
+  return block;
 }
 
 function createFunctionBlock({ emit, itemId, callerOf }: BlockSetting, callId: string, first: string): ToolBlock {
