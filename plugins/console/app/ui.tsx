@@ -121,10 +121,18 @@ export function Conflict({
 }) {
   const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
   const now = useLoad(isConflict ? 'now' : undefined, load);
-  if (!isConflict) return <Problem error={error} />;
+  const box = useRef<HTMLDivElement>(null);
+  // The end of a long form may be out of view.
+  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), [error, now.data]);
+  if (!isConflict)
+    return (
+      <div ref={box}>
+        <Problem error={error} />
+      </div>
+    );
   const rows = now.data ? differences(fields, { ...known }, { ...now.data }) : [];
   return (
-    <div class="problem" role="alert">
+    <div class="problem" role="alert" ref={box}>
       <p>Someone else changed it in the meantime. Nothing was overwritten, and your input is kept.</p>
       <Problem error={now.error} retry={now.reload} />
       <ul class="lines">
