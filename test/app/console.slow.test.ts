@@ -534,7 +534,7 @@ describe('the console in a browser', function () {
   it('offers only models that can be called in the playground (G45)', async () => {
     await show('playground');
     const model = page.getByRole('combobox', { name: 'Model', exact: true });
-    await page.waitForFunction("document.querySelector('datalist#models option') !== null");
+    await page.locator('datalist#models option').first().waitFor({ state: 'attached' });
     const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
       'GET',
       '/catalog?limit=1000',
