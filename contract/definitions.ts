@@ -345,7 +345,7 @@ const DIALECT = define<DialectDefinition>(
       true,
     ),
     passes: { either: ['boolean', 'function'] },
-    breaksOff: 'boolean',
+    breaksOff: { either: ['boolean', 'function'] },
     remember: 'function',
     keepAlive: 'text',
     error: 'function',

@@ -252,9 +252,9 @@ export interface DialectDefinition<Body = unknown> {
   remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
   /**
    * True if some clients of the format take an error within a stream for content. Their connection is closed after the error, before
-   * the end of the response.
+   * the end of the response. A function decides for each request.
    */
-  readonly breaksOff?: boolean;
+  readonly breaksOff?: boolean | ((input: DialectInput) => boolean);
   /** Sent while a provider is silent: a comment or an event of the format. */
   readonly keepAlive: string;
   /** Returns the body of an error, and its status if the format uses a different one. */

@@ -17,6 +17,7 @@ import type {
   ToolCallDelta,
   Usage,
 } from '../../contract/chat.ts';
+import { isForced } from '../../contract/chat-form.ts';
 import type { NamedServer, ServerTool, ServerTools } from '../../contract/chat-tools.ts';
 import { usageChunk } from '../../contract/chunks.ts';
 import type { DialectDefinition, DialectInput } from '../../contract/dialect.ts';
@@ -172,8 +173,7 @@ export class ToolLoop {
   next(): Call {
     const { tool_choice: choice, ...rest } = this.#request;
     // A required call was made in the first turn.
-    const isFree = this.#turns === 0 || choice === 'none' || choice === 'auto';
-    const request = isFree ? this.#request : rest;
+    const request = this.#turns > 0 && isForced(choice) ? rest : this.#request;
     const messages = this.#added.length === 0 ? request.messages : [...request.messages, ...this.#added];
     this.#turns += 1;
     return new Call(this.#deps, 'chat', { ...request, messages } as ChatRequest, this.#context, this.#client);
@@ -232,10 +232,6 @@ export class ToolLoop {
       for await (const done of this.#run(call, choice.message)) yield batchOf(writer.report(done));
     }
     yield batchOf(writer.end(this.#usage));
-  }
-
-  close(): void {
-    this.#stream?.close();
   }
 
   /** Adds the usage and cost of a turn. */

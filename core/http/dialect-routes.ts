@@ -230,6 +230,10 @@ function nativeBody({ native, passes }: DialectDefinition, body: unknown, client
   return isPassed ? body : undefined;
 }
 
+function breaksOff({ breaksOff: rule }: DialectDefinition, { input }: InboundChat): boolean {
+  return typeof rule === 'function' ? rule(input) : rule === true;
+}
+
 /**
  * Streams to the caller. While the provider is silent, the stream starts with a keep-alive, so that proxies keep the connection. A
  * target that then fails can still be replaced, because no part of a response was sent.
@@ -277,7 +281,7 @@ async function respondStream(
     if (!isGatewayError(error) && !signal.aborted)
       deps.log.error({ request_id: requestId, plugin: ownerOf(error) ?? owner, err: error }, 'internal error');
     if (isGatewayError(error) || !signal.aborted) writer.write(written.fail(toGatewayError(error), requestId));
-    if (dialect.breaksOff) writer.breakOff();
+    if (breaksOff(dialect, client)) writer.breakOff();
     else writer.end();
   } finally {
     stream?.close();

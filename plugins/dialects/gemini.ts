@@ -98,8 +98,9 @@ const gemini: DialectDefinition<GeminiBody> = {
   // OAuth of Gemini CLI and Google Cloud.
   isSubscription: (credential) => credential.startsWith('ya29.'),
   models: GEMINI_MODELS,
-  // @google/generative-ai and LangChain take an error within a stream for a piece without text.
-  breaksOff: true,
+  // @google/generative-ai and LangChain take an error within a stream for a piece without text. Gemini CLI requests a response
+  // without an end once more, and gives up where a connection closes.
+  breaksOff: ({ headers }) => !/^GeminiCLI\b/.test(String(headers['user-agent'] ?? '')),
   keepAlive: SSE_KEEP_ALIVE,
   servers: takeGeminiServers,
   read: readGemini,

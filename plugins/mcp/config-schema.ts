@@ -1,4 +1,5 @@
 import {
+  type GatewaySettings,
   OptionError,
   type PluginConfig,
   parseDuration,
@@ -194,6 +195,20 @@ export function readServers({ servers, publicUrl, tokenKey }: McpConfig, baseDir
     if (user && value === undefined)
       throw new OptionError(`/${option}`, `is missing, and the server "${user.name}" has "oauth"`, 'Set it.');
   return read;
+}
+
+/** Throws an {@link OptionError} for a plan whose chats would have tools of a server that does not exist. */
+export function assertPlans({ servers }: McpConfig, plans: GatewaySettings['plans']): void {
+  for (const [plan, { chatTools = [] }] of Object.entries(plans))
+    for (const tool of chatTools) {
+      const server = tool.replace(/^mcp:/, '').split('/', 1)[0] ?? '';
+      if (!Object.hasOwn(servers, server))
+        throw new OptionError(
+          '/servers',
+          `has no "${server}", which "chatTools" of the plan "${plan}" names`,
+          'Add the server, or correct the plan.',
+        );
+    }
 }
 
 type ServerValues = McpConfig['servers'][string];

@@ -1,7 +1,7 @@
 import { definePlugin, problemsOf } from '../../contract/index.ts';
 import { Authorization } from './authorization.ts';
 import { ToolCatalog } from './catalog.ts';
-import { CONFIG_SCHEMA, readBounds, readServers } from './config-schema.ts';
+import { assertPlans, CONFIG_SCHEMA, readBounds, readServers } from './config-schema.ts';
 import { registerConnections } from './connections.ts';
 import { registerEndpoint } from './endpoint.ts';
 import { registerManagement } from './manage.ts';
@@ -25,10 +25,11 @@ export default definePlugin({
   provides: ['server-tools'],
   commands: [{ name: 'tools', summary: 'List and approve tools of MCP servers' }],
   configSchema: CONFIG_SCHEMA,
-  check: (config, { baseDir }) =>
+  check: (config, { baseDir, settings }) =>
     problemsOf(
       () => assertInstalled(baseDir),
       () => readServers(config, baseDir),
+      () => assertPlans(config, settings.plans),
     ),
   setup(api, config) {
     const { baseDir, version } = api.settings;

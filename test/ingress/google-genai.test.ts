@@ -109,6 +109,28 @@ describe('Google’s own client, @google/genai', () => {
     }
   });
 
+  it('42: ends a stream after its error for Gemini CLI, which tries again then, and closes it for others', async () => {
+    for (const [agent, isComplete] of [
+      ['GeminiCLI/0.61.0/gemini-3.5-pro (linux; x64; terminal)', true],
+      ['google-genai-sdk/3.3.0 gl-node/v24.21.0', false],
+    ] as const) {
+      rig.script('openai', cutScript('openai', { pieces: [{ text: 'half a response' }] }, 4));
+      const response = await fetch(
+        `${rig.gateway.url}/v1beta/models/${MODEL_OF.openai}:streamGenerateContent?alt=sse`,
+        {
+          method: 'POST',
+          headers: {
+            ...{ 'x-goog-api-key': rig.gateway.key, 'content-type': 'application/json', 'user-agent': agent },
+          },
+          body: JSON.stringify({ contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }),
+        },
+      );
+      const text = await response.text().catch(() => undefined);
+      expect(text !== undefined, agent).to.equal(isComplete);
+      if (isComplete) expect(text).to.include('"error"').and.not.include('finishReason');
+    }
+  });
+
   it('lists the models, page by page', async () => {
     const names: string[] = [];
     for await (const model of await client.models.list({ config: { pageSize: 1 } })) names.push(model.name ?? '');

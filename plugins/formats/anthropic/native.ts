@@ -18,10 +18,18 @@ import {
   type Tool,
   writeJson,
 } from '../../../contract/index.ts';
-import { tellDropped, textOf } from '../kit/index.ts';
+import { parseArguments, tellDropped, textOf } from '../kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { anthropicCallId, anthropicTraits } from './tables.ts';
-import { addedThinking, fitThinking, isThinkingBlock, openThinking, sealBlock, takesThinking } from './thinking.ts';
+import {
+  addedThinking,
+  fitThinking,
+  isThinkingBlock,
+  openThinking,
+  sealBlock,
+  takesThinking,
+  writeThinking,
+} from './thinking.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
 import { toolsNamed } from './write-contents.ts';
 import { failFrame } from './write-stream.ts';
@@ -225,7 +233,7 @@ function patchMessages(
 ): JsonObject | undefined {
   const own = body.messages.flatMap((message) => cleanMessage(message, open, dropped));
   const isSame = own.length === body.messages.length && own.every((one, at) => one === body.messages[at]);
-  const [front, behind] = addedTo(before.messages, after.messages).map(writeAdded);
+  const [front, behind] = addedTo(before.messages, after.messages).map((added) => writeAdded(added, open));
   if (!front || !behind) return undefined;
   const messages = [...front.messages, ...own, ...behind.messages];
   return {
@@ -271,18 +279,54 @@ interface Added {
   readonly messages: readonly MessagesMessage[];
 }
 
-/** Converts messages of hooks: texts of the system, the user and the assistant. */
-function writeAdded(added: readonly ChatMessage[]): Added | undefined {
+/** Converts added messages: texts of the system, the user and the assistant, and calls of tools with their results. */
+function writeAdded(added: readonly ChatMessage[], open: NativeChange['open']): Added | undefined {
   const system: Block[] = [];
-  const messages: MessagesMessage[] = [];
-  for (const { role, content, tool_calls: calls } of added) {
+  const messages: { readonly role: string; readonly content: Block[] }[] = [];
+  for (const message of added) {
+    const { role, content, tool_calls: calls = [] } = message;
     const blocks = textsOf(content);
-    if (!blocks || blocks.length === 0 || calls) return undefined;
-    if (role === 'system' || role === 'developer') system.push(...blocks);
-    else if (role === 'user' || role === 'assistant') messages.push({ role, content: blocks });
+    if (!blocks || (calls.length > 0 && role !== 'assistant')) return undefined;
+    const last = messages.at(-1);
+    if (role === 'tool') {
+      const result = writeResult(message, blocks);
+      // The vendor wants the results of one turn in one message.
+      if (last?.content[0]?.type === 'tool_result') last.content.push(result);
+      else messages.push({ role: 'user', content: [result] });
+    } else if (calls.length > 0) messages.push({ role, content: writeCalls(message, blocks, open) });
+    else if (blocks.length === 0) return undefined;
+    else if (role === 'system' || role === 'developer') system.push(...blocks);
+    else if (role === 'user' || role === 'assistant') messages.push({ role, content: [...blocks] });
     else return undefined;
   }
   return { system, messages };
+}
+
+function writeResult({ tool_call_id: id, is_error: isError }: ChatMessage, content: readonly Block[]): Block {
+  const result = { type: 'tool_result', tool_use_id: anthropicCallId(id ?? ''), content };
+  return isError === true ? { ...result, is_error: true } : result;
+}
+
+/** Writes a turn with calls: thinking that this deployment may have, texts, calls. */
+function writeCalls(
+  { reasoning_details: details = [], tool_calls: calls = [] }: ChatMessage,
+  texts: readonly Block[],
+  open: NativeChange['open'],
+): Block[] {
+  const thinking = details.flatMap(
+    (detail) =>
+      openThinking(
+        writeThinking(detail, (data) => data),
+        open,
+      ) ?? [],
+  );
+  const uses = calls.map(({ id, function: { name, arguments: args } }) => ({
+    type: 'tool_use',
+    id: anthropicCallId(id),
+    name,
+    input: parseArguments(args),
+  }));
+  return [...thinking, ...texts, ...uses];
 }
 
 function textsOf(content: ChatMessage['content']): readonly Block[] | undefined {

@@ -334,6 +334,7 @@ function createServerCallBlock({ emit, itemId }: BlockSetting, call: ServerToolC
       const place = { item_id: itemId('mcp', at), output_index: at };
       emit('response.output_item.added', { output_index: at, item: begun });
       emit('response.mcp_call.in_progress', place);
+      emit('response.mcp_call_arguments.delta', { ...place, delta: args });
       emit('response.mcp_call_arguments.done', { ...place, arguments: args });
     },
     isWhole: () => true,

@@ -39,6 +39,15 @@ describe('an MCP server that misbehaves', () => {
       expect(gateway.logText()).to.match(/it sent (?:a message of more than|too many messages)/);
     });
 
+  if (process.platform === 'linux')
+    it('is ended when it takes more than its memory, and started again', async () => {
+      const { gateway } = await start(['memory', 'echo'], { maxMemory: '200mb' });
+      const { error } = await call(gateway, 'memory');
+      expect(error?.data).to.include({ code: 'provider_unavailable' });
+      expect(gateway.logText()).to.include('it used more than 209715200 bytes of memory');
+      await until('it works again', async () => textOf(await call(gateway, 'echo')) === '{}');
+    });
+
   it('is bounded in time, and stays in use', async () => {
     const { gateway } = await start(['hang', 'echo'], { timeout: '200ms' });
     const { error } = await call(gateway, 'hang');

@@ -1,10 +1,13 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
 import OpenAI from 'openai';
+import { openResponses } from '../../support/clients/responses-client.ts';
+import { findDisorder } from '../../support/formats/responses-grammar.ts';
 import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../../support/gateways/ingress-rig.ts';
+import { sayAnywhere } from '../../support/vendors/responses-wire.ts';
 import type { Piece, ScriptedOutput } from '../../support/vendors/vendor-wires.ts';
 import { until } from '../../support/wait.ts';
-import { createServers } from './mcp-rig.ts';
+import { createServers, startMcp } from './mcp-rig.ts';
 
 interface CallRow {
   readonly operation: string;
@@ -280,6 +283,28 @@ describe('tools of MCP servers in a chat', () => {
       .and.not.include('attacker');
   });
 
+  it('are items in the order of the format on a websocket, which continues an unstored response', async () => {
+    for (const wire of ['openai', 'deepseek'] satisfies Wire[]) {
+      const client = await openResponses(rig.gateway);
+      try {
+        const tools = [{ type: 'mcp', server_label: 's', allowed_tools: { tool_names: ['echo'] } }];
+        const request = { model: MODEL_OF[wire], store: false, tools };
+        sayAnywhere(rig, wire, [LOOK(), DONE]);
+        const events = await client.create({ ...request, input: 'Where?' });
+        expect(findDisorder(events), wire).to.deep.equal([]);
+        const last = events.at(-1) as unknown as { response: { id: string; output: { type: string }[] } };
+        expect(last.response.output.map(({ type }) => type)).to.deep.equal(['message', 'mcp_call', 'message']);
+        sayAnywhere(rig, wire, DONE);
+        await client.create({ ...request, input: 'Sure?', previous_response_id: last.response.id });
+        expect(JSON.stringify(rig.lastBody(wire)))
+          .to.include('s__echo')
+          .and.not.include('mcp_call');
+      } finally {
+        client.socket.close();
+      }
+    }
+  });
+
   it('are blocks of a message in Anthropic’s own client, at Anthropic itself too', async () => {
     const client = new Anthropic({ apiKey: rig.gateway.key, baseURL: rig.gateway.url, maxRetries: 0 });
     for (const wire of ['anthropic', 'openai'] satisfies Wire[]) {
@@ -323,9 +348,13 @@ describe('tools of MCP servers in a chat', () => {
       const thinking = { type: 'enabled', budget_tokens: 1024 };
       const messages = [{ role: 'user', content: 'Where?' }];
       const tools = [{ type: 'mcp_toolset', mcp_server_name: 's' }];
-      const body = { model: MODEL_OF.anthropic, max_tokens: 4000, thinking, messages, tools, stream };
+      const own = { future_field: { a: 1 } };
+      const body = { model: MODEL_OF.anthropic, max_tokens: 4000, thinking, messages, tools, stream, ...own };
       expect(await (await rig.gateway.post('/v1/messages', body)).text()).to.include('It');
-      const sent = rig.lastBody<{ messages: { content: object[] }[] }>('anthropic').messages;
+      const last = rig.lastBody<{ messages: { content: object[] }[] }>('anthropic');
+      expect(last, 'the caller’s own body in each turn').to.deep.include(own);
+      const sent = last.messages;
+      expect(sent.map(({ content }) => (Array.isArray(content) ? content.length : 1))).to.deep.equal([1, 2, 1]);
       expect(sent[1]?.content[0]).to.deep.equal({
         type: 'thinking',
         thinking: 'I should look.',
@@ -412,4 +441,18 @@ describe('a chat with tools of MCP servers', () => {
         await servers.remove();
       }
     });
+});
+
+describe('the tools of a plan’s chats', () => {
+  it('must be of a configured server', async () => {
+    const servers = await createServers();
+    try {
+      const s = await servers.make(['echo']);
+      const plans = { all: { chatTools: ['mcp:s/echo', 'mcp:git'] } };
+      const error = await startMcp({ s: s.options }, { plans }).catch((thrown: Error) => thrown);
+      expect(String(error)).to.include('no "git", which "chatTools" of the plan "all" names');
+    } finally {
+      await servers.remove();
+    }
+  });
 });

@@ -74,6 +74,8 @@ function checkInner(event: Event, open: Open, check: Check): void {
   const { type, delta } = event;
   const index = (event['content_index'] ?? event['summary_index']) as number | undefined;
   if (index === undefined) {
+    // A call of a server's tool runs after its arguments.
+    if (/^response\.mcp_call\.(?:completed|failed)$/.test(type)) return;
     check(!open.isDone, 'after its done event');
     if (type.endsWith('.delta')) open.text += String(delta);
     if (!type.endsWith('.done')) return;

@@ -177,13 +177,25 @@ export function sendEvents(events: readonly Item[], cut = 65_536): Script {
 }
 
 /** Sets the vendor's next response in any format; OpenAI's uses the API of the request. */
-export function sayAnywhere(rig: IngressRig, wire: Wire, said: SaidNatively, cut?: number): void {
+export function sayAnywhere(
+  rig: IngressRig,
+  wire: Wire,
+  said: SaidNatively | readonly SaidNatively[],
+  cut?: number,
+): void {
+  const all = [said].flat() as readonly SaidNatively[];
   if (wire !== 'openai') {
-    rig.say(wire, said, cut);
+    rig.say(wire, all, cut);
     return;
   }
-  rig.script('openai', (connection) => {
-    const isNative = connection.request.path.endsWith('/responses');
-    return (isNative ? sendResponses(said, cut) : sayScript('openai', said, cut))(connection);
-  });
+  rig.script(
+    'openai',
+    ...all.map(
+      (one): Script =>
+        (connection) => {
+          const isNative = connection.request.path.endsWith('/responses');
+          return (isNative ? sendResponses(one, cut) : sayScript('openai', one, cut))(connection);
+        },
+    ),
+  );
 }
