@@ -820,7 +820,7 @@ describe('the console in a browser', function () {
       for (const colorScheme of ['light', 'dark'] as const) {
         const save = (name: string) =>
           viewer.screenshot({ path: path.join(IMAGES, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`) });
-        await viewer.emulateMedia({ colorScheme });
+        await viewer.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         await viewer.setViewportSize({ width: 1280, height: 760 });
         await viewer.goto(`${shown.url}/console#/`);
         await viewer.getByText(/of \d+ healthy/).waitFor();
