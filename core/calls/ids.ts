@@ -21,15 +21,22 @@ export function createId(prefix: string): string {
   return prefix + randomText('base64url');
 }
 
+/** Number of ids a millisecond. Ids have ten digits until the year 2083. */
+const IDS_A_MS = 1024;
+
+/** Maximum distance of an id from the clock: records are found by the time in their ids. */
+const MAX_AHEAD = 1000 * IDS_A_MS;
+
 let last = 0;
 
 /**
  * Creates an id of the same length as {@link createId} that sorts after earlier ids, across processes as far as their
- * clocks agree. Entries under such ids are stored next to each other. 72 bits of an id are random.
+ * clocks agree, and until a clock is set back by more than a second. Entries under such ids are stored next to each
+ * other. 72 bits of an id are random.
  */
 export function createOrderedId(prefix: string): string {
-  // Room for a thousand ids a millisecond; ten digits until the year 2083.
-  last = Math.max(last + 1, Date.now() * 1024);
+  const now = Date.now() * IDS_A_MS;
+  last = last - now > MAX_AHEAD ? now : Math.max(last + 1, now);
   return prefix + last.toString(36) + createId('').slice(0, 12);
 }
 

@@ -49,6 +49,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   teams: /team=search[\s\S]*lena[\s\S]*\$5\.00 a month/,
   'teams?team=team%3Dsearch': /Spend by member[\s\S]*The team has no keys yet/,
   usage: /By user[\s\S]*lena/,
+  'usage?period=this-week&by=user&and=model&compare=previous': /By user and model[\s\S]*Cost before/,
   budgets: /everyone[\s\S]*from the file/,
   targets: /south\/m[\s\S]*(unhealthy|retrying)[\s\S]*could not be reached[\s\S]*Gateway processes/,
   models: /smart[\s\S]*the first that works[\s\S]*south\/m[\s\S]*north\/m/,
@@ -393,6 +394,10 @@ describe('the console in a browser', function () {
     await admin('PATCH', `/keys/${id}`, { tpm: 5000 });
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Nothing was overwritten').waitFor();
+    // The form shows the other person's change, and nothing else.
+    const changes = page.getByRole('alert').getByRole('listitem');
+    await changes.first().waitFor();
+    expect(await changes.allTextContents()).to.deep.equal(['tpm – → 5000']);
     expect((await admin<{ rpm: number | null }>('GET', `/keys/${id}`)).rpm).to.equal(null);
     await page.getByRole('button', { name: 'Reload and keep my input' }).click();
     await page.getByText('Nothing was overwritten').waitFor({ state: 'detached' });
@@ -410,7 +415,10 @@ describe('the console in a browser', function () {
     await page.keyboard.type(' x');
     await page.keyboard.press('Escape');
     await drawer.getByText('Discard what you typed?').waitFor();
-    await drawer.getByRole('button', { name: 'Keep editing' }).click();
+    // The question has the focus, and then the field again.
+    await drawer.getByRole('button', { name: 'Keep editing' }).and(page.locator(':focus')).waitFor();
+    await page.keyboard.press('Enter');
+    await drawer.getByRole('textbox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
     expect(await drawer.getByRole('textbox', { name: /^User/ }).inputValue()).to.match(/ x$/);
     await page.keyboard.press('Escape');
     await drawer.getByRole('button', { name: 'Discard' }).click();
@@ -502,6 +510,18 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Copy as curl' }).waitFor();
   });
 
+  it('reports usage by two groups in an own range, compared with the range before', async () => {
+    const today = new Date().toISOString().slice(0, 10);
+    await show(`usage?period=range&from=${today}&to=${today}&by=user&and=model&compare=previous`);
+    const rows = page.getByRole('region', { name: 'Usage by user and model' }).locator('tbody tr');
+    await rows
+      .filter({ hasText: /lena\s*m\s*\$0\.00/ })
+      .first()
+      .waitFor();
+    await page.getByRole('columnheader', { name: 'Cost before' }).waitFor();
+    await page.getByText(`${today} to ${today}`).waitFor();
+  });
+
   it('lists users and accounts, and shows one of each', async () => {
     await show('users?name=len');
     await page.getByRole('link', { name: 'lena', exact: true }).click();
@@ -514,7 +534,7 @@ describe('the console in a browser', function () {
   it('offers only models that can be called in the playground (G45)', async () => {
     await show('playground');
     const model = page.getByRole('combobox', { name: 'Model', exact: true });
-    await page.waitForFunction("document.querySelector('datalist#models option') !== null");
+    await page.locator('datalist#models option').first().waitFor({ state: 'attached' });
     const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
       'GET',
       '/catalog?limit=1000',
@@ -654,6 +674,19 @@ describe('the console in a browser', function () {
     await page.keyboard.press('Escape');
   });
 
+  it('shows all keys of a team and all members with their spend (G45)', async () => {
+    for (let number = 0; number < 105; number += 1)
+      await admin('POST', '/keys', { user_id: `crew-${number}`, tags: ['team=search'] });
+    await show('');
+    await show('teams?team=team%3Dsearch');
+    const keys = page.getByRole('region', { name: 'Keys of team=search' }).locator('tbody tr');
+    await keys.nth(99).waitFor();
+    expect(await keys.count()).to.equal(100);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await keys.nth(104).waitFor();
+    await page.getByText(/\d+ members? with calls/).waitFor();
+  });
+
   it('finds every page by the keyboard alone', async () => {
     await show('');
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -787,7 +820,7 @@ describe('the console in a browser', function () {
       for (const colorScheme of ['light', 'dark'] as const) {
         const save = (name: string) =>
           viewer.screenshot({ path: path.join(IMAGES, `${name}${colorScheme === 'dark' ? '-dark' : ''}.png`) });
-        await viewer.emulateMedia({ colorScheme });
+        await viewer.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         await viewer.setViewportSize({ width: 1280, height: 760 });
         await viewer.goto(`${shown.url}/console#/`);
         await viewer.getByText(/of \d+ healthy/).waitFor();

@@ -77,6 +77,17 @@ describe('the overview of recent calls', () => {
     expect((await operator.call('GET', `/calls/${first.last_id}`)).body.error_code).to.equal('invalid_request');
   });
 
+  it('shows messages of vendors only with the scope bodies:read', async () => {
+    const messageFor = async (key: string): Promise<unknown> => {
+      const response = await operator.gateway.get('/api/core/admin/overview', { authorization: `Bearer ${key}` });
+      const { causes } = (await response.json()) as { causes: readonly { alias: unknown; message: unknown }[] };
+      return causes.find(({ alias }) => alias === 'smart')?.message;
+    };
+    const { body } = await operator.call('POST', '/keys', { user_id: 'vic', role: 'viewer' });
+    expect(await messageFor(operator.key)).to.include('no such tool');
+    expect(await messageFor(body.api_key)).to.equal(null);
+  });
+
   it('rejects an unknown range and zone with the name of the parameter', async () => {
     for (const param of ['range', 'tz']) {
       const { status, body } = await operator.call('GET', `/overview?${param}=x`);

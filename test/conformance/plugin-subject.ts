@@ -129,6 +129,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
         reloadProblem: nothing,
       },
     },
+    provide: (service: string) => void others.push(`service ${service}`),
     provider: () => void others.push('provider'),
     offer: (operation: string) => void others.push(`offer ${operation}`),
     operation: ({ name }: { readonly name: string }) => void others.push(`operation ${name}`),

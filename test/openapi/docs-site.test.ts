@@ -129,7 +129,7 @@ describe('the docs as pages', () => {
   });
 
   it('is one small file of the package, with the viewer of the API and the keys of the configuration', async () => {
-    expect(bundle.length).to.be.at.most(660_000);
+    expect(bundle.length).to.be.at.most(680_000);
     const keys = await fetch(`${url}/docs/config`);
     expect(keys.headers.get('content-type')).to.equal('text/html; charset=utf-8');
     expect(await keys.text()).to.include('<h1>Configuration</h1>');

@@ -148,6 +148,7 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
           />
           <Conflict
             error={error}
+            fields={Object.keys(schema.data.properties ?? {})}
             known={loaded.data.value}
             load={() => get<Key>(`/keys/${id}`)}
             onReload={() => {

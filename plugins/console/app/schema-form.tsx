@@ -162,9 +162,10 @@ export function labelOf(name: string): string {
   return LABELS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Plain text of a description, whose code has backticks. */
-function hintOf({ description }: Schema): { readonly hint?: string } {
-  return description === undefined ? {} : { hint: description.replaceAll('`', '') };
+/** Plain text of a description, whose code has backticks; none if it only repeats the label. */
+function hintOf({ description = '' }: Schema, label: string): { readonly hint?: string } {
+  const hint = description.replaceAll('`', '');
+  return hint === '' || hint === `${label}.` ? {} : { hint };
 }
 
 interface FieldsProps {
@@ -240,7 +241,7 @@ function SchemaField({ name, field, kind, isRequired, value, set, suggestions }:
     return (
       <Choice
         label={label}
-        {...hintOf(field)}
+        {...hintOf(field, label)}
         value={text}
         options={[...(isRequired ? [] : [['', 'none'] as const]), ...values.map((each) => [each, each] as const)]}
         onPick={set}
@@ -252,7 +253,7 @@ function SchemaField({ name, field, kind, isRequired, value, set, suggestions }:
     <>
       <Text
         label={kind === 'names' ? `${label}, with commas` : label}
-        {...hintOf(field)}
+        {...hintOf(field, label)}
         type={kind === 'integer' ? 'number' : kind === 'day' ? 'date' : 'text'}
         required={isRequired}
         {...(field.maxLength !== undefined && { maxLength: field.maxLength })}

@@ -66,6 +66,7 @@ export function TeamForm({
           />
           <Conflict
             error={error}
+            fields={Object.keys(schema.data.properties ?? {})}
             known={before ?? {}}
             load={() => get<Team>(path)}
             onReload={() => {

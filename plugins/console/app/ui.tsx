@@ -106,11 +106,14 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
  */
 export function Conflict({
   error,
+  fields,
   known,
   load,
   onReload,
 }: {
   error: unknown;
+  /** Fields of the form. */
+  fields: readonly string[];
   /** Object as the form loaded it. */
   known: object;
   load: () => Promise<object>;
@@ -118,10 +121,18 @@ export function Conflict({
 }) {
   const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
   const now = useLoad(isConflict ? 'now' : undefined, load);
-  if (!isConflict) return <Problem error={error} />;
-  const rows = now.data ? differences(known, now.data) : [];
+  const box = useRef<HTMLDivElement>(null);
+  // The end of a long form may be out of view.
+  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), [error, now.data]);
+  if (!isConflict)
+    return (
+      <div ref={box}>
+        <Problem error={error} />
+      </div>
+    );
+  const rows = now.data ? differences(fields, { ...known }, { ...now.data }) : [];
   return (
-    <div class="problem" role="alert">
+    <div class="problem" role="alert" ref={box}>
       <p>Someone else changed it in the meantime. Nothing was overwritten, and your input is kept.</p>
       <Problem error={now.error} retry={now.reload} />
       <ul class="lines">
@@ -136,22 +147,19 @@ export function Conflict({
   );
 }
 
+type Values = Readonly<Record<string, unknown>>;
+
 /** Fields that differ, with both values as text. */
-function differences(
-  before: object,
-  after: object,
-): readonly { readonly name: string; readonly before: string; readonly after: string }[] {
-  const [old, now]: readonly Readonly<Record<string, unknown>>[] = [{ ...before }, { ...after }];
-  const tell = (value: unknown): string =>
-    value === undefined || value === null || value === ''
-      ? '–'
-      : typeof value === 'string'
-        ? value
-        : JSON.stringify(value);
-  return [...new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})])].flatMap((name) => {
-    const [was, is] = [tell(old?.[name]), tell(now?.[name])];
+function differences(fields: readonly string[], before: Values, after: Values) {
+  return fields.flatMap((name) => {
+    const [was, is] = [textOf(before[name]), textOf(after[name])];
     return was === is ? [] : [{ name: name.replaceAll('_', ' '), before: was, after: is }];
   });
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null || value === '') return '–';
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 interface ButtonProps {
@@ -493,10 +501,21 @@ export function Dialog({
     if (activeElement === head.current || activeElement === document.body || activeElement === box.current)
       box.current?.querySelector<HTMLElement>(FIELDS)?.focus();
   });
+  const typing = useRef<Element | null>(null);
+  const keep = useRef<HTMLDivElement>(null);
   const leave = (): void => {
-    if (isTyped) setLeaving(true);
-    else onClose();
+    if (!isTyped) {
+      onClose();
+      return;
+    }
+    typing.current = document.activeElement;
+    setLeaving(true);
   };
+  useEffect(() => {
+    // The question has the focus, then what had it before.
+    if (isLeaving) keep.current?.querySelector('button')?.focus();
+    else if (typing.current instanceof HTMLElement) typing.current.focus();
+  }, [isLeaving]);
   return (
     <dialog
       ref={box}
@@ -531,13 +550,13 @@ export function Dialog({
         </Button>
       </header>
       {isLeaving && (
-        <div class="problem" role="alert">
+        <div class="problem ask" role="alert" ref={keep}>
           <p>Discard what you typed?</p>
           <div class="actions">
+            <Button onClick={() => setLeaving(false)}>Keep editing</Button>
             <Button kind="danger" onClick={onClose}>
               Discard
             </Button>
-            <Button onClick={() => setLeaving(false)}>Keep editing</Button>
           </div>
         </div>
       )}

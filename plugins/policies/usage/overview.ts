@@ -7,6 +7,7 @@ import {
   type Schema,
 } from '../../../contract/index.ts';
 import { FOR_OPERATORS } from '../kit/index.ts';
+import { showCallsTo } from './call-shapes.ts';
 import { listCalls } from './calls-query.ts';
 import { type Latency, measureLatency } from './latency.ts';
 import { cutRange, formatHour, readZone } from './range.ts';
@@ -67,7 +68,10 @@ const CAUSE: Schema = {
     first_at: { type: 'string' },
     last_at: { type: 'string' },
     last_id: { type: 'string', description: 'Id of the latest call.' },
-    message: { type: ['string', 'null'], description: 'Error message of the latest call, as the caller received it.' },
+    message: {
+      type: ['string', 'null'],
+      description: 'Error message of the latest call. Messages of vendors need the scope `bodies:read`.',
+    },
   },
 };
 
@@ -113,7 +117,8 @@ export function overviewRoute({ books }: Pick<PluginApi, 'books'>): Route {
       const words = wordsOf(ctx);
       const range = readChoice(words, 'range', ['day', 'hour', 'week']);
       ctx.set('cache-control', 'no-store');
-      ctx.body = await readOverview(books.ledger, range, readZone(words['tz']), Date.now());
+      const show = showCallsTo(ctx.state.principal);
+      ctx.body = await readOverview(books.ledger, { range, zone: readZone(words['tz']), now: Date.now(), show });
     },
   };
 }
@@ -135,7 +140,15 @@ function stepsOf(range: RangeName, zone: string, now: number): Steps {
   return { edges: [...starts, to], names: starts.map((start) => formatHour(zone, start)) };
 }
 
-async function readOverview(ledger: Calls, range: RangeName, zone: string, now: number): Promise<object> {
+interface Wanted {
+  readonly range: RangeName;
+  readonly zone: string;
+  readonly now: number;
+  /** Call as the reader may see it: error messages of vendors need a scope. */
+  readonly show: ReturnType<typeof showCallsTo>;
+}
+
+async function readOverview(ledger: Calls, { range, zone, now, show }: Wanted): Promise<object> {
   const { edges, names } = stepsOf(range, zone, now);
   const [from = now, to = now] = [edges[0], edges.at(-1)];
   const [rows, latencies, errors, refusals] = await Promise.all([
@@ -177,7 +190,7 @@ async function readOverview(ledger: Calls, range: RangeName, zone: string, now: 
       cost_usd: formatUsd(rows.reduce((total, { cost }) => total + cost, 0n)),
       ...tellLatency(latencies.totals),
     },
-    causes: groupCauses(failed),
+    causes: groupCauses(failed).map((group) => describeCause(group, show)),
     is_complete: errors?.next === undefined && refusals?.next === undefined,
   };
 }
@@ -190,7 +203,7 @@ function tellLatency(latency: Latency | undefined): object {
 }
 
 /** Groups calls with the same error of the same model, the most frequent first. */
-function groupCauses(calls: readonly CallRow[]): readonly object[] {
+function groupCauses(calls: readonly CallRow[]): readonly (readonly CallRow[])[] {
   const groups = new Map<string, CallRow[]>();
   for (const call of calls) {
     const key = JSON.stringify([call.outcome, call.errorCode, call.refusedBy, targetOf(call)]);
@@ -198,14 +211,11 @@ function groupCauses(calls: readonly CallRow[]): readonly object[] {
     groups.set(key, group);
     group.push(call);
   }
-  return [...groups.values()]
-    .toSorted((a, b) => b.length - a.length)
-    .slice(0, MOST_CAUSES)
-    .map(describeCause);
+  return [...groups.values()].toSorted((a, b) => b.length - a.length).slice(0, MOST_CAUSES);
 }
 
 /** Describes a group, whose calls are newest first. */
-function describeCause(group: readonly CallRow[]): object {
+function describeCause(group: readonly CallRow[], show: Wanted['show']): object {
   const [latest, oldest] = [group[0] as CallRow, group.at(-1) as CallRow];
   return {
     outcome: latest.outcome,
@@ -217,7 +227,7 @@ function describeCause(group: readonly CallRow[]): object {
     first_at: new Date(oldest.at).toISOString(),
     last_at: new Date(latest.at).toISOString(),
     last_id: latest.id,
-    message: latest.errorMessage ?? null,
+    message: show(latest)['error_message'] ?? null,
   };
 }
 

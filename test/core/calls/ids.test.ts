@@ -14,6 +14,21 @@ describe('ids', () => {
     expect([...new Set(ids)].sort()).to.deep.equal(ids);
   });
 
+  it('follow a clock that was set back, so that records are found by the time in their ids', () => {
+    const timeOf = (id: string): number => Math.floor(Number.parseInt(id.slice(5, 15), 36) / 1024);
+    const clock = Date.now;
+    const [noon, later] = [Date.UTC(2030, 0, 1, 12), Date.UTC(2030, 0, 1, 13)];
+    try {
+      Date.now = () => later;
+      expect(timeOf(createOrderedId('call_'))).to.equal(later);
+      Date.now = () => noon;
+      expect(timeOf(createOrderedId('call_'))).to.equal(noon);
+    } finally {
+      Date.now = clock;
+    }
+    expect(timeOf(createOrderedId('call_'))).to.be.closeTo(clock(), 1000);
+  });
+
   for (const inbound of ['12345678', 'a.b_c-d.e', 'x'.repeat(128)])
     it(`of a request are preserved if they look like ${inbound.slice(0, 12)}`, () => {
       expect(requestIdOf(inbound)).to.equal(inbound);

@@ -1,4 +1,4 @@
-import { startOfDay } from '../format.ts';
+import { startOfDay, wholeTime } from '../format.ts';
 import { type Filter, Filters, LoadedList, useList } from '../list.tsx';
 import { linkTo, route } from '../routing.ts';
 import type { AuditEntry } from '../shapes.ts';
@@ -71,7 +71,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       </div>
     ),
   },
-  { name: 'Change', value: describeChange, cell: (entry) => <div class="wrap">{describeChange(entry)}</div> },
+  { name: 'Change', value: (entry) => changesOf(entry).join(', '), cell: (entry) => <Changes entry={entry} /> },
 ];
 
 function addressOf({ actor }: AuditEntry): string {
@@ -94,16 +94,30 @@ function describe(value: unknown): string {
     .join(' ');
 }
 
-/** Changed values, such as `rpm 60 → 120`. */
-function describeChange({ before, after }: AuditEntry): string {
+/** Changed values, such as `rpm 60 → 120`. `show` may format them further. */
+function changesOf({ before, after }: AuditEntry, show: (text: string) => string = (text) => text): readonly string[] {
   const all = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
-  const names = [...all].filter((name) => !KNOWN.has(name));
-  const changed = names.filter((name) => describe(before?.[name]) !== describe(after?.[name]));
-  return changed
-    .map((name) =>
-      before
-        ? `${nameOf(name)} ${describe(before[name])} → ${describe(after?.[name])}`
-        : `${nameOf(name)} ${describe(after?.[name])}`,
-    )
-    .join(', ');
+  const tell = (value: unknown): string => show(describe(value));
+  return [...all].flatMap((name) => {
+    const [old, now] = [before?.[name], after?.[name]];
+    if (KNOWN.has(name) || describe(old) === describe(now)) return [];
+    return [before ? `${nameOf(name)} ${tell(old)} → ${tell(now)}` : `${nameOf(name)} ${tell(now)}`];
+  });
+}
+
+const INSTANT = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/;
+
+/** Times are those of the chosen zone. Each change is an element, so that right-to-left marks end with it. */
+function Changes({ entry }: { entry: AuditEntry }) {
+  const changes = changesOf(entry, (text) => (INSTANT.test(text) ? wholeTime(text) : text));
+  return (
+    <div class="wrap">
+      {changes.map((change, at) => (
+        <span key={change}>
+          {at > 0 && ', '}
+          <bdi>{change}</bdi>
+        </span>
+      ))}
+    </div>
+  );
 }

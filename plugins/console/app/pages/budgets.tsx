@@ -194,6 +194,7 @@ function BudgetForm({
         </div>
         <Conflict
           error={error}
+          fields={['amount_usd', 'every', 'soft_usd', 'timezone', 'starts_on', ...KINDS]}
           known={known?.value ?? {}}
           load={() => get<Budget>(path)}
           onReload={() => {

@@ -216,7 +216,7 @@ function NearLine({
           Forecast: <Usd of={forecast_usd} /> at the reset
           {runs_out_at && (
             <b>
-              , spent <Time at={runs_out_at} />
+              , runs out <Time at={runs_out_at} />
             </b>
           )}
         </p>

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { change, get, may, type Page } from '../api.ts';
+import { change, get, getSome, may, type Page } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
 import { count, until, usd, zone } from '../format.ts';
 import { NewKey } from '../key-forms.tsx';
@@ -291,11 +291,15 @@ function NewTeamBudget({ tag, known, onClose }: { tag: string; known: readonly B
   );
 }
 
+/** Keys that are shown at once. */
+const A_PAGE = 100;
+
 function TeamKeys({ tag }: { tag: string }) {
   const [isNew, setNew] = useState(false);
   const [sure, setSure] = useState<string>();
   const [error, setError] = useState<unknown>();
-  const keys = useLoad(tag, () => get<Page<Key>>(pathOfTeam(tag, '/keys'), { limit: 100 }));
+  const [limit, setLimit] = useState(A_PAGE);
+  const keys = useLoad(`${tag} ${limit}`, () => getSome<Key>(pathOfTeam(tag, '/keys'), {}, limit));
   const revoke = (id: string): void => {
     setError(undefined);
     setSure(undefined);
@@ -333,7 +337,7 @@ function TeamKeys({ tag }: { tag: string }) {
           ]}
         />
       )}
-      {keys.data?.has_more && <p class="muted">These are the first {keys.data.data.length}; the API has them all.</p>}
+      {keys.data?.next !== undefined && <Button onClick={() => setLimit(limit + A_PAGE)}>Show more</Button>}
       {isNew && (
         <NewKey
           team={tag}

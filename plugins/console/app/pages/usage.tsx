@@ -1,6 +1,6 @@
 import { get, pathOf, type Query } from '../api.ts';
 import { Chart } from '../chart.tsx';
-import { count, milliseconds, percent, usd, zone } from '../format.ts';
+import { count, day, milliseconds, percent, usd, zone } from '../format.ts';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
 import {
@@ -27,6 +27,7 @@ const PERIODS = [
   ['30d', 'last 30 days'],
   ['this-month', 'this month'],
   ['last-month', 'last month'],
+  ['range', 'own range'],
 ] as const;
 const GROUPS = [
   ['user', 'user'],
@@ -53,7 +54,9 @@ export function Usage() {
   const period = PERIODS.find(([word]) => word === query['period'])?.[0] ?? '7d';
   const group = GROUPS.find(([word]) => word === query['by'])?.[0] ?? 'user';
   const figure = FIGURES.find(([word]) => word === query['figure'])?.[0] ?? 'cost_usd';
-  const range: Query = /^\d/.test(period) ? { last: period } : { period };
+  const second = GROUPS.find(([word]) => word === query['and'] && word !== group)?.[0];
+  const groups = second ? [group, second] : [group];
+  const range = rangeQuery(period, query);
   const filter: Query = {
     ...range,
     user: query['user'],
@@ -68,23 +71,39 @@ export function Usage() {
   // Latencies are computed from call records, which is slower than sums, so they are requested only if shown.
   const latency = query['times'] === 'yes' ? 'true' : undefined;
   const compare = query['compare'] === 'previous' ? 'previous' : undefined;
-  const byGroup = useLoad(JSON.stringify([filter, group, latency, compare]), () =>
-    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency, compare }),
+  const byGroup = useLoad(JSON.stringify([filter, groups, latency, compare]), () =>
+    get<Report>('/usage', { ...filter, by: groups.join(), sort: 'cost', limit: 200, latency, compare }),
   );
   return (
     <>
       <PageHead title="Usage" note={byTime.data && rangeOf(byTime.data)}>
         <a
           class="button plain"
-          href={pathOf('/usage', { ...filter, by: `${step},${group}`, format: 'csv' })}
-          download={`usage-${period}-by-${group}.csv`}
+          href={pathOf('/usage', { ...filter, by: [step, ...groups].join(), format: 'csv' })}
+          download={`usage-${period}-by-${groups.join('-')}.csv`}
         >
           Download CSV
         </a>
       </PageHead>
       <search class="filters" aria-label="Which calls">
         <Choice label="When" value={period} options={PERIODS} onPick={(word) => setWords({ period: word })} />
+        {period === 'range' &&
+          (['from', 'to'] as const).map((name) => (
+            <Search
+              key={name}
+              label={`${capital(name)} day`}
+              type="date"
+              value={query[name] ?? ''}
+              onPick={(text) => setWords({ [name]: text })}
+            />
+          ))}
         <Choice label="By" value={group} options={GROUPS} onPick={(by) => setWords({ by })} />
+        <Choice
+          label="And by"
+          value={second ?? ''}
+          options={[['', 'nothing else'], ...GROUPS.filter(([word]) => word !== group)]}
+          onPick={(and) => setWords({ and })}
+        />
         <Choice label="Chart" value={figure} options={FIGURES} onPick={(word) => setWords({ figure: word })} />
         {(['user', 'model', 'tag'] as const).map((name) => (
           <Search
@@ -101,13 +120,25 @@ export function Usage() {
         <Spinner of={byTime} />
         {byTime.data && <OverTime report={byTime.data} step={step} figure={figure} />}
       </Panel>
-      <Groups report={byGroup} group={group} />
+      <Groups report={byGroup} groups={groups} />
     </>
   );
 }
 
+/** Parameters of the API for a period; the last day of an own range is included. */
+function rangeQuery(period: string, { from, to }: Readonly<Record<string, string | undefined>>): Query {
+  if (period !== 'range') return /^\d/.test(period) ? { last: period } : { period };
+  const end = to ? new Date(Date.parse(to) + DAY_MS).toISOString().slice(0, 10) : undefined;
+  return { from, to: end };
+}
+
 function rangeOf({ from, to, tz }: Report): string {
-  return `${from.slice(0, 10)} to ${to.slice(0, 10)}, ${tz}. Calls count when they begin.`;
+  const last = new Date(Date.parse(to) - 1).toISOString();
+  return `${day(from)} to ${day(last)}, ${tz}. Calls count when they begin.`;
+}
+
+function labelOf(group: string): string {
+  return GROUPS.find(([word]) => word === group)?.[1] ?? group;
 }
 
 function capital(word = ''): string {
@@ -158,10 +189,15 @@ function Totals({ sums }: { sums: Sums }) {
   );
 }
 
+/** Dollars at a line of the chart, which may be a fraction of a cent. */
+function tickOf(value: number): string {
+  return Number.isInteger(Math.round(value * 1e6) / 1e4) ? usd(String(value)) : `$${value.toFixed(4)}`;
+}
+
 function OverTime({ report, step, figure }: { report: Report; step: string; figure: string }) {
   const values = valuesOf(report, step, figure);
   const steps = [...values.keys()];
-  const tell = (value: number): string => (figure === 'cost_usd' ? usd(String(value)) : count(value));
+  const tell = (value: number): string => (figure === 'cost_usd' ? tickOf(value) : count(value));
   if (report.data.length === 0) return <p class="empty">No usage in this range.</p>;
   return (
     <>
@@ -223,15 +259,25 @@ const LATENCY_COLUMNS: readonly Column<UsageRow>[] = [
 ];
 
 /** Groups that the list of calls can filter by. */
-const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model', 'tag', 'session']);
+const FILTERS: ReadonlySet<string> = new Set([
+  'user',
+  'key',
+  'provider',
+  'model',
+  'tag',
+  'session',
+  'account',
+  'operation',
+  'end_user',
+]);
 
-function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
-  const nameOf = (row: UsageRow): string => String(row[group]);
+function Groups({ report, groups }: { report: Loaded<Report>; groups: readonly string[] }) {
+  const nameOf = (row: UsageRow, group: string): string => String(row[group]);
   const hasTimes = route.value.query['times'] === 'yes';
   const isCompared = route.value.query['compare'] === 'previous';
   return (
     <Panel
-      title={`By ${group}`}
+      title={`By ${groups.map(labelOf).join(' and ')}`}
       note={
         report.data?.has_more
           ? `the first ${report.data.data.length} of ${count(report.data.rows)}; the CSV has all`
@@ -259,20 +305,25 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
       <Spinner of={report} />
       {report.data && (
         <Table
-          label={`Usage by ${group}`}
+          label={`Usage by ${groups.map(labelOf).join(' and ')}`}
           rows={report.data.data}
-          keyOf={nameOf}
+          keyOf={(row) => JSON.stringify(groups.map((group) => nameOf(row, group)))}
           empty="No usage in this range."
           columns={[
-            {
-              name: group,
-              cell: (row) =>
-                FILTERS.has(group) && nameOf(row) !== '(none)' ? (
-                  <a href={linkTo('calls', { [group]: nameOf(row) })}>{nameOf(row)}</a>
-                ) : (
-                  nameOf(row)
+            ...groups.map(
+              (group): Column<UsageRow> => ({
+                name: labelOf(group),
+                cell: (row) => (
+                  <div class="wrap">
+                    {FILTERS.has(group) && nameOf(row, group) !== '-' ? (
+                      <a href={linkTo('calls', { [group]: nameOf(row, group) })}>{nameOf(row, group)}</a>
+                    ) : (
+                      nameOf(row, group)
+                    )}
+                  </div>
                 ),
-            },
+              }),
+            ),
             ...SUM_COLUMNS,
             ...(isCompared ? COMPARED_COLUMNS : []),
             ...(hasTimes ? LATENCY_COLUMNS : []),

@@ -12,7 +12,6 @@ import {
   Button,
   type Column,
   Facts,
-  type Loaded,
   PageHead,
   Panel,
   Problem,
@@ -221,11 +220,15 @@ function Failures({ id }: { id: string }) {
   );
 }
 
+/** Keys that are shown at once. */
+const A_PAGE = 100;
+
 type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly key: Key };
 
 function UserKeys({ id }: { id: string }) {
   const [work, setWork] = useState<Work>();
-  const keys: Loaded<Page<Key>> = useLoad(id, () => getSome<Key>('/keys', { user: id }, 100));
+  const [limit, setLimit] = useState(A_PAGE);
+  const keys = useLoad(`${id} ${limit}`, () => getSome<Key>('/keys', { user: id }, limit));
   const close = (): void => {
     setWork(undefined);
     keys.reload();
@@ -233,7 +236,6 @@ function UserKeys({ id }: { id: string }) {
   return (
     <Panel
       title="API keys"
-      note={keys.data?.next === undefined ? undefined : `the first ${keys.data.data.length}`}
       actions={
         <>
           <a href={linkTo('keys', { user: id })}>List</a>
@@ -252,6 +254,7 @@ function UserKeys({ id }: { id: string }) {
           columns={keyColumns((key) => setWork({ kind: 'edit', key })).filter(({ name }) => name !== 'User')}
         />
       )}
+      {keys.data?.next !== undefined && <Button onClick={() => setLimit(limit + A_PAGE)}>Show more</Button>}
       {work?.kind === 'new' && <NewKey user={id} onClose={close} />}
       {work?.kind === 'edit' && <EditKey id={work.key.id} onClose={close} />}
     </Panel>

@@ -94,6 +94,8 @@ export function nearAction(parts: Parts): Action {
           ['SPENT USD', ({ spent_usd }) => spent_usd],
           ['LEFT USD', ({ left_usd }) => left_usd],
           ['RESETS UTC', ({ resets_at }) => resets_at ?? '-'],
+          ['FORECAST USD', ({ forecast_usd }) => forecast_usd ?? '-'],
+          ['RUNS OUT UTC', ({ runs_out_at }) => runs_out_at ?? '-'],
         ],
         empty: 'There are no budgets.',
       },
