@@ -93,8 +93,9 @@ describe('the native lane of the Messages dialect', () => {
 
   it('leaves unsupported changes to translation', () => {
     expect(patch({}, () => ({ reasoning_effort: 'low' }))).to.equal(undefined);
-    const called = { role: 'tool', tool_call_id: 'a', content: 'x' } as const;
-    expect(patch({}, ({ messages }) => ({ messages: [...messages, called] }))).to.equal(undefined);
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } } as const;
+    const shown = { role: 'user', content: [image] } as const;
+    expect(patch({}, ({ messages }) => ({ messages: [...messages, shown] }))).to.equal(undefined);
   });
 
   it('G27: drops foreign reasoning and reports it; its own stays byte for byte', () => {
