@@ -86,8 +86,8 @@ const site = (own: number, gateway: string): string => `
       await page.goto(`${url}/console`);
       await page.getByRole('textbox', { name: /Admin key/ }).fill(key);
       await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByRole('button', { name: 'Make a key for me' }).click();
-      await page.getByText('shown this once').waitFor();
+      await page.getByRole('button', { name: 'Create a key for me' }).click();
+      await page.getByText('shown only once').waitFor();
       const line = String(await page.locator('pre').textContent());
       expect(line).to.include(`curl ${url}/v1/chat/completions`);
       const made = /tg_\w+/.exec(line)?.[0] ?? '';
@@ -97,7 +97,7 @@ const site = (own: number, gateway: string): string => `
         body: JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }] }),
       });
       expect(response.status).to.equal(200);
-      await page.getByText('The first call came: echo/echo, ok.').waitFor();
+      await page.getByText('First call: echo/echo, ok.').waitFor();
     });
 
     it('reloads every page of the console by its URL', async () => {
@@ -105,7 +105,7 @@ const site = (own: number, gateway: string): string => `
         ['calls', 'live'],
         ['keys', 'New key'],
         ['usage', 'By user'],
-        ['playground', 'Calls are made as ann'],
+        ['playground', 'Calls are made and charged as ann'],
         ['plugins', 'authenticate (post)'],
       ] as const) {
         await page.goto(`${url}/console#/${where}`);
