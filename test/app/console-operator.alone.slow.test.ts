@@ -150,7 +150,9 @@ describe('the pages of the console, as an operator works with them', function ()
   it('show on the overview why a vendor fails as soon as it does, and suggest an existing model', async () => {
     await call(gateway.key);
     await signIn();
-    expect(await page.getByLabel('Model', { exact: true }).inputValue()).to.equal('smart');
+    await until('the alias is suggested', async () => {
+      return (await page.getByLabel('Model', { exact: true }).inputValue()) === 'smart';
+    });
     vendor.script(respondWith(500, { error: { message: 'node 7 is out of memory', type: 'server_error' } }), fine);
     expect(await call(gateway.key)).to.equal(503);
     await page.locator('section', { hasText: 'Recent errors' }).getByText('node 7 is out of memory').waitFor();
