@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { chunk, LAST_CHUNK, respondWith, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { chunk, LAST_CHUNK, respondWith, SSE_HEAD, type Wire } from '../support/vendors/scripted-upstream.ts';
 
 const TEXT = 'Größe: 42 m. See §3.';
 const PAGE = { url: 'https://example.org/size', title: 'Sizes' };
@@ -77,6 +77,16 @@ const FILE = { gemini: 'stores/a/files/b', anthropic: 'manual.pdf' } as const;
 const URL_CITATION = { ...PAGE, start_index: 0, end_index: 12 };
 const USER = [{ role: 'user' as const, content: 'How long?' }];
 
+/** Script of a vendor that streams events. */
+function sendEvents(events: readonly object[]) {
+  return async (out: Wire): Promise<void> => {
+    await out.send(SSE_HEAD);
+    for (const event of events)
+      await out.send(chunk(`${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`));
+    await out.send(LAST_CHUNK);
+  };
+}
+
 describe('a vendor’s citations and media', () => {
   let rig: IngressRig;
   let client: OpenAI;
@@ -88,13 +98,7 @@ describe('a vendor’s citations and media', () => {
 
   for (const { wire, model, body, events } of VENDORS) {
     const whole = () => rig.script(wire, respondWith(200, body));
-    const streamed = () =>
-      rig.script(wire, async (out) => {
-        await out.send(SSE_HEAD);
-        for (const event of events)
-          await out.send(chunk(`${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`));
-        await out.send(LAST_CHUNK);
-      });
+    const streamed = () => rig.script(wire, sendEvents(events));
     // Citations parsed by AI SDKs: https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts
     const chatCitations = [{ type: 'url_citation', url_citation: URL_CITATION }];
     const file = { type: 'file_citation', file_id: FILE[wire], filename: 'manual.pdf', index: TEXT.length };
@@ -151,6 +155,44 @@ describe('a vendor’s citations and media', () => {
       expect(text).to.include('"endIndex":14').and.not.include('opaque');
     });
   }
+
+  /** Citations of a body or of events, in the order of their places: of Messages, or of Gemini. */
+  const citedIn = (bodies: readonly unknown[]): readonly unknown[] => {
+    const found: unknown[] = [];
+    const walk = (value: unknown): void => {
+      if (typeof value !== 'object' || value === null) return;
+      for (const [name, inner] of Object.entries(value)) {
+        if (name === 'citations' && Array.isArray(inner)) found.push(...inner);
+        else if (name === 'citation' || name === 'groundingMetadata') found.push(inner);
+        else walk(inner);
+      }
+    };
+    for (const body of bodies) walk(body);
+    return found;
+  };
+  const eventsOf = (text: string): readonly unknown[] =>
+    [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = '']) => JSON.parse(data) as unknown);
+
+  for (const { wire, model, body, events } of VENDORS)
+    for (const way of ['Messages', 'Gemini'] as const)
+      it(`by ${wire} are the same in ${way} whole and streamed (G15)`, async () => {
+        const ask = async (stream: boolean): Promise<string> => {
+          const reply =
+            way === 'Messages'
+              ? await rig.gateway.post('/v1/messages', { model, max_tokens: 100, messages: USER, stream })
+              : await rig.gateway.post(
+                  `/v1beta/models/${model.replace('/', '%2F')}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+                  { contents: [{ role: 'user', parts: [{ text: 'How long?' }] }] },
+                );
+          return await reply.text();
+        };
+        rig.script(wire, respondWith(200, body));
+        const whole = citedIn([JSON.parse(await ask(false))]);
+        rig.script(wire, sendEvents(events));
+        const streamed = citedIn(eventsOf(await ask(true)));
+        expect(whole).not.to.deep.equal([]);
+        expect(streamed).to.deep.equal(whole);
+      });
 
   it('are unchanged for a client of the vendor’s own format, also without citations (E21)', async () => {
     const head = { id: 'c', created: 1, model: 'm' };
