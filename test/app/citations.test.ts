@@ -194,6 +194,32 @@ describe('a vendor’s citations and media', () => {
         expect(streamed).to.deep.equal(whole);
       });
 
+  const LOGPROBS = {
+    topCandidates: [{ candidates: [{ token: 'Hi', logProbability: -0.25 }] }],
+    chosenCandidates: [{ token: 'Hi', logProbability: -0.25 }],
+  };
+  const responsesOf = async (model: string, stream: boolean): Promise<string> =>
+    (
+      await rig.gateway.post('/v1/responses', {
+        ...{ model, input: 'Hi', stream, top_logprobs: 1 },
+        include: ['message.output_text.logprobs'],
+      })
+    ).text();
+
+  it('log probabilities of Gemini are in Responses, whole and streamed (G15)', async () => {
+    const model = 'gemini/gemini-3.8-flash';
+    const body = {
+      candidates: [{ ...part('Hi'), finishReason: 'STOP', logprobsResult: LOGPROBS }],
+      usageMetadata: USAGE,
+    };
+    rig.script('gemini', respondWith(200, body));
+    expect(await responsesOf(model, false)).to.include('"logprob":-0.25');
+    rig.script('gemini', sendEvents([body]));
+    const events = eventsOf(await responsesOf(model, true)) as readonly { readonly type: string }[];
+    for (const type of ['response.output_text.delta', 'response.completed'])
+      expect(JSON.stringify(events.find((event) => event.type === type))).to.include('"logprob":-0.25');
+  });
+
   it('are unchanged for a client of the vendor’s own format, also without citations (E21)', async () => {
     const head = { id: 'c', created: 1, model: 'm' };
     const said = { role: 'assistant', content: 'Hi.', refusal: null, annotations: [] };
