@@ -176,7 +176,7 @@ describe('a vendor’s citations and media', () => {
   for (const { wire, model, body, events } of VENDORS)
     for (const way of ['Messages', 'Gemini'] as const)
       it(`by ${wire} are the same in ${way} whole and streamed (G15)`, async () => {
-        const ask = async (stream: boolean): Promise<string> => {
+        const requestOf = async (stream: boolean): Promise<string> => {
           const reply =
             way === 'Messages'
               ? await rig.gateway.post('/v1/messages', { model, max_tokens: 100, messages: USER, stream })
@@ -187,9 +187,9 @@ describe('a vendor’s citations and media', () => {
           return await reply.text();
         };
         rig.script(wire, respondWith(200, body));
-        const whole = citedIn([JSON.parse(await ask(false))]);
+        const whole = citedIn([JSON.parse(await requestOf(false))]);
         rig.script(wire, sendEvents(events));
-        const streamed = citedIn(eventsOf(await ask(true)));
+        const streamed = citedIn(eventsOf(await requestOf(true)));
         expect(whole).not.to.deep.equal([]);
         expect(streamed).to.deep.equal(whole);
       });
