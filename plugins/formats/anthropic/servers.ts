@@ -9,6 +9,7 @@ import {
   type ServerToolCall,
   type WithoutServers,
 } from '../../../contract/index.ts';
+import { parseArguments } from '../kit/index.ts';
 import { namedServer, readServerTool, splitTools } from '../kit/servers.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
 
@@ -118,15 +119,7 @@ export function serverToolBlocks({
   readonly mcp_calls?: readonly ServerToolCall[];
 }): Block[] {
   return calls.flatMap(({ id, server, name, arguments: args, output, is_error: isError = false }): Block[] => [
-    { type: 'mcp_tool_use', id, name, server_name: server, input: readInput(args) },
+    { type: 'mcp_tool_use', id, name, server_name: server, input: parseArguments(args) },
     { type: 'mcp_tool_result', tool_use_id: id, is_error: isError, content: [{ type: 'text', text: output }] },
   ]);
-}
-
-function readInput(args: string): JsonObject {
-  try {
-    return readObject(JSON.parse(args));
-  } catch {
-    return {};
-  }
 }
