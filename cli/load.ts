@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
+import type { Logger } from 'pino';
 import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
@@ -40,17 +41,35 @@ export async function withGeneration<T>(
     isTerminal: process.stderr.isTTY === true,
     destination: process.stderr,
   });
-  const loaded = await loadFor(context, place);
+  const { generation, close } = await openGeneration(await loadFor(context, place), log);
+  try {
+    return await work(generation);
+  } finally {
+    await close();
+  }
+}
+
+/** Opens a generation that never becomes ready. The caller closes it. */
+export async function openGeneration(
+  loaded: LoadedConfig,
+  log: Logger,
+): Promise<{ readonly generation: Generation; close(): Promise<void> }> {
   const foundation = await openFoundation(loaded, log);
   try {
     const generation = await setUpIsolated(loaded, log, (each) => createGeneration(foundation, each));
-    try {
-      return await work(generation);
-    } finally {
-      await generation.close();
-    }
-  } finally {
+    return {
+      generation,
+      async close() {
+        try {
+          await generation.close();
+        } finally {
+          await foundation.close();
+        }
+      },
+    };
+  } catch (error) {
     await foundation.close();
+    throw error;
   }
 }
 

@@ -3,11 +3,10 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import OpenAI from 'openai';
+import { openGeneration } from '../../../cli/load.ts';
 import { type LoadedConfig, loadConfig } from '../../../config/load-config.ts';
 import { createGateway, type Gateway } from '../../../core/app.ts';
-import { createGeneration, type Generation } from '../../../core/calls/generation.ts';
 import { createLogger } from '../../../core/logger.ts';
-import { openFoundation } from '../../../core/plugins/foundation.ts';
 import { connect } from '../../../egress/http-client.ts';
 import { withCopies } from '../plugins/plugin-copies.ts';
 import { keepIn, resultOf, resultOn } from '../processes/plugin-command.ts';
@@ -120,7 +119,7 @@ export async function startGateway(
       const isKey = words[0] === 'keys' && words[1] === 'create';
       // Plans and teams may have changed since the generation read them.
       if (memory && isKey && !words.includes('--plan') && !words.includes('--team')) {
-        keyMaker ??= openGeneration(loadFor('forCommand'));
+        keyMaker ??= loadFor('forCommand').then((loaded) => openGeneration(loaded, createLogger({ level: 'silent' })));
         return (await resultOn((await keyMaker).generation, words, file, exitWith)) as T;
       }
       const loaded = await loadFor('forCommand');
@@ -135,20 +134,4 @@ export async function startGateway(
   };
   // Properties of the gateway stay getters: the OpenAPI document is built only when a test reads it.
   return Object.setPrototypeOf(own, gateway) as TestGateway;
-}
-
-/** Opens a generation without a port, as a command does. */
-async function openGeneration(
-  loading: Promise<LoadedConfig>,
-): Promise<{ readonly generation: Generation; close(): Promise<void> }> {
-  const loaded = await loading;
-  const foundation = await openFoundation(loaded, createLogger({ level: 'silent' }));
-  const generation = await createGeneration(foundation, loaded);
-  return {
-    generation,
-    async close() {
-      await generation.close();
-      await foundation.close();
-    },
-  };
 }
