@@ -1,7 +1,9 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { GatewayError, isGatewayError, type PluginApi, type RouteContext } from '../../contract/index.ts';
+import { createDocuments } from '../auth/kit/documents.ts';
+import { hashId, isSame, randomId } from '../auth/kit/random-id.ts';
+import { createSecrets, type Secrets } from '../auth/kit/secrets.ts';
 import { type Authorization, CALLBACK_PATH } from './authorization.ts';
-import { createSealer, type OAuthClient } from './token-book.ts';
+import { createSealer, type OAuthClient, type Sealed } from './token-book.ts';
 
 /** Time for a person to connect an account. */
 const LINK_MS = 10 * 60_000;
@@ -29,6 +31,13 @@ interface Pending {
   readonly client: OAuthClient;
 }
 
+interface ConnectionParts extends ConnectionDeps {
+  /** By the token in their URL. */
+  readonly links: Secrets<Link>;
+  /** By state, sealed with it. */
+  readonly pending: Secrets<Sealed>;
+}
+
 interface ConnectionDeps {
   readonly api: PluginApi;
   readonly authorizations: ReadonlyMap<string, Authorization>;
@@ -41,6 +50,12 @@ interface ConnectionDeps {
 /** Registers the routes by which users connect and revoke accounts at servers with OAuth. */
 export function registerConnections(deps: ConnectionDeps): void {
   const { api, authorizations, onRevoked } = deps;
+  const { counters } = api.stores;
+  const parts: ConnectionParts = {
+    ...deps,
+    links: createSecrets('mcp.links', LINK_MS, createDocuments(api.keyv('links')), counters),
+    pending: createSecrets('mcp.pending', LINK_MS, createDocuments(api.keyv('pending')), counters),
+  };
   const at = (ctx: RouteContext): Authorization => {
     const found = authorizations.get(ctx.params['server'] ?? '');
     if (!found) throw new GatewayError('not_found', 'No MCP server of this name has accounts of users.');
@@ -62,7 +77,7 @@ export function registerConnections(deps: ConnectionDeps): void {
       },
     },
     handler: async (ctx) => {
-      ctx.body = await makeLink(deps, at(ctx as RouteContext).name, userOf(ctx as RouteContext));
+      ctx.body = await makeLink(parts, at(ctx as RouteContext).name, userOf(ctx as RouteContext));
     },
   });
   api.route({
@@ -98,7 +113,7 @@ export function registerConnections(deps: ConnectionDeps): void {
     auth: 'none',
     summary: 'Page that asks before an account is connected',
     responses: { 200: page, 400: page },
-    handler: (ctx) => show(ctx as RouteContext, () => confirm(deps, ctx as RouteContext)),
+    handler: (ctx) => show(ctx as RouteContext, () => confirm(parts, ctx as RouteContext)),
   });
   api.route({
     method: 'POST',
@@ -106,7 +121,7 @@ export function registerConnections(deps: ConnectionDeps): void {
     auth: 'none',
     summary: 'Go on to the authorization server',
     responses: { 303: 'Redirect to the authorization server.', 400: page },
-    handler: (ctx) => show(ctx as RouteContext, () => goOn(deps, ctx as RouteContext)),
+    handler: (ctx) => show(ctx as RouteContext, () => goOn(parts, ctx as RouteContext)),
   });
   api.route({
     method: 'GET',
@@ -116,7 +131,7 @@ export function registerConnections(deps: ConnectionDeps): void {
     // Authorization servers add parameters of their own.
     query: { type: 'object', properties: { state: { type: 'string' }, code: { type: 'string' } } },
     responses: { 200: page, 400: page },
-    handler: (ctx) => show(ctx as RouteContext, () => finish(deps, ctx as RouteContext)),
+    handler: (ctx) => show(ctx as RouteContext, () => finish(parts, ctx as RouteContext)),
   });
 }
 
@@ -125,20 +140,20 @@ function userOf({ state: { principal } }: RouteContext): string {
 }
 
 async function makeLink(
-  { api, publicUrl }: ConnectionDeps,
+  { api, publicUrl, links }: ConnectionParts,
   server: string,
   user: string,
 ): Promise<{ readonly url: string; readonly expires_in: number }> {
+  const now = Date.now();
   const { refused, states } = await api.stores.counters.take(
-    [{ key: `mcp.links.${hash(user)}`, limit: MAX_LINKS, windowMs: LINK_MS, amount: 1 }],
-    Date.now(),
+    [{ key: `mcp.links.${hashId(user)}`, limit: MAX_LINKS, windowMs: LINK_MS, amount: 1 }],
+    now,
   );
   if (refused !== undefined)
     throw new GatewayError('rate_limited', 'Too many links were made for this user. Open one of them.', {
       retryAfterMs: states[refused]?.resetMs ?? LINK_MS,
     });
-  const link = randomToken();
-  await api.keyv<Link>('links').set(hash(link), { user, server }, LINK_MS);
+  const link = await links.put(user, { user, server }, now);
   return { url: `${publicUrl.replace(/\/$/, '')}${LINK_PATH}/${link}`, expires_in: LINK_MS / 1000 };
 }
 
@@ -150,8 +165,8 @@ interface Page {
 }
 
 /** Page that names the user, so that no one connects an account for another person. */
-async function confirm(deps: ConnectionDeps, ctx: RouteContext): Promise<Page> {
-  const { user, server } = await findLink(deps, ctx);
+async function confirm({ links }: ConnectionParts, ctx: RouteContext): Promise<Page> {
+  const { user, server } = orNotBegun(await links.find(linkIn(ctx), Date.now()));
   return {
     title: `Connect an account at ${server}`,
     body: `<p>The gateway will use your account at the MCP server <b>${escapeHtml(server)}</b> for its user <b>${escapeHtml(user)}</b>.</p>
@@ -159,20 +174,20 @@ async function confirm(deps: ConnectionDeps, ctx: RouteContext): Promise<Page> {
   };
 }
 
-async function goOn(deps: ConnectionDeps, ctx: RouteContext): Promise<undefined> {
-  const { api, publicUrl, authorizations, tokenKey } = deps;
+async function goOn(parts: ConnectionParts, ctx: RouteContext): Promise<undefined> {
+  const { publicUrl, authorizations, tokenKey, links, pending } = parts;
   const origin = ctx.get('origin');
   if (origin !== '' && origin !== new URL(publicUrl).origin)
     throw new GatewayError('permission_denied', 'This form belongs to another page. Open the link again.');
-  const link = await findLink(deps, ctx);
-  const authorization = authorizations.get(link.server);
+  const now = Date.now();
+  const { server } = orNotBegun(await links.find(linkIn(ctx), now));
+  const authorization = authorizations.get(server);
   if (!authorization) throw notBegun();
-  await takeOnce(api, 'links', ctx.params['link'] ?? '');
-  const [state, browser] = [randomToken(), randomToken()];
+  const link = orNotBegun(await links.take(linkIn(ctx), now));
+  const [state, browser] = [randomId(), randomId()];
   const { url, verifier, client } = await authorization.begin(state);
-  const pending: Pending = { ...link, browser: hash(browser), verifier, client };
-  const sealed = createSealer(tokenKey).seal(['pending', state], pending);
-  await api.keyv<{ readonly sealed: string }>('pending').set(hash(state), sealed, LINK_MS);
+  const begun: Pending = { ...link, browser: hashId(browser), verifier, client };
+  await pending.put(link.user, createSealer(tokenKey).seal(['pending', state], begun), Date.now(), state);
   const isSecure = publicUrl.startsWith('https:') ? '; Secure' : '';
   ctx.set('set-cookie', `${COOKIE}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${LINK_MS / 1000}${isSecure}`);
   ctx.status = 303;
@@ -180,21 +195,20 @@ async function goOn(deps: ConnectionDeps, ctx: RouteContext): Promise<undefined>
   ctx.body = '';
 }
 
-async function finish(deps: ConnectionDeps, ctx: RouteContext): Promise<Page> {
-  const { api, authorizations, tokenKey } = deps;
+async function finish(parts: ConnectionParts, ctx: RouteContext): Promise<Page> {
+  const { api, authorizations, tokenKey, pending } = parts;
   const query = new URLSearchParams(ctx.querystring);
   for (const name of ['state', 'code', 'iss', 'error'])
     if (query.getAll(name).length > 1)
       throw new GatewayError('invalid_request', `"${name}" is duplicated. Send it once.`, { param: name });
   const state = query.get('state') ?? '';
-  const sealed = TOKEN.test(state)
-    ? await api.keyv<{ readonly sealed: string }>('pending').get(hash(state))
-    : undefined;
-  const pending = sealed && (createSealer(tokenKey).open(['pending', state], sealed) as Pending | undefined);
+  const now = Date.now();
+  const sealed = await pending.find(state, now);
+  const begun = sealed && (createSealer(tokenKey).open(['pending', state], sealed) as Pending | undefined);
   const browser = cookieOf(ctx);
-  if (!pending || browser === undefined || !isSame(pending.browser, hash(browser))) throw notBegun();
-  await takeOnce(api, 'pending', state);
-  const { user, server, verifier, client } = pending;
+  if (!begun || browser === undefined || !isSame(begun.browser, hashId(browser))) throw notBegun();
+  if (!(await pending.take(state, now))) throw notBegun();
+  const { user, server, verifier, client } = begun;
   const authorization = authorizations.get(server);
   const code = query.get('code');
   if (!authorization) throw notBegun();
@@ -219,18 +233,13 @@ function auditChange(
   return operators.audit({ actor, action: `mcp_connection.${action}`, subject });
 }
 
-async function findLink({ api }: ConnectionDeps, ctx: RouteContext): Promise<Link> {
-  const link = ctx.params['link'] ?? '';
-  const found = TOKEN.test(link) ? await api.keyv<Link>('links').get(hash(link)) : undefined;
-  if (!found) throw notBegun();
-  return found;
+function linkIn({ params }: RouteContext): string {
+  return params['link'] ?? '';
 }
 
-/** Lets one of several requests with the same token continue, on any node. */
-async function takeOnce({ keyv, stores }: PluginApi, kind: 'links' | 'pending', token: string): Promise<void> {
-  const key = hash(token);
-  if (!(await stores.counters.lease(`mcp.${kind}.${key}`, randomToken(), 1, LINK_MS, Date.now()))) throw notBegun();
-  await keyv(kind).delete(key);
+function orNotBegun<T>(found: T | undefined): T {
+  if (found === undefined) throw notBegun();
+  return found;
 }
 
 function notBegun(): GatewayError {
@@ -265,19 +274,6 @@ function cookieOf(ctx: RouteContext): string | undefined {
   const pairs = (ctx.headers.cookie ?? '').split(';').map((pair) => pair.trim().split('='));
   const values = pairs.flatMap(([name, value]) => (name === COOKIE && value !== undefined ? [value] : []));
   return values.length === 1 && TOKEN.test(values[0] ?? '') ? values[0] : undefined;
-}
-
-function randomToken(): string {
-  return randomBytes(32).toString('base64url');
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-function isSame(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 function escapeHtml(text: string): string {

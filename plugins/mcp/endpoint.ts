@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import type { CallToolResult, Server } from '@modelcontextprotocol/server';
 import {
+  callContext,
   GatewayError,
   isGatewayError,
   isLoopback,
@@ -172,9 +173,7 @@ function createServer(
 }
 
 async function callTool(api: PluginApi, ctx: RouteContext, open: OpenTool, args: Readonly<Record<string, unknown>>) {
-  const { principal, requestId, session, trace, signal, onOutcome } = ctx.state;
-  const context = { principal, requestId, session, trace, signal, onOutcome };
-  const { response, headers } = await callOpenTool(api, open, JSON.stringify(args), context);
+  const { response, headers } = await callOpenTool(api, open, JSON.stringify(args), callContext(ctx.state));
   ctx.set(headers);
   const { structured_json: structured, ...result } = response;
   return { ...result, ...(structured !== undefined && { structuredContent: parseJson(structured) }) } as CallToolResult;

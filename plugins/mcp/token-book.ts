@@ -19,7 +19,7 @@ export interface OAuthClient {
 }
 
 /** Sealed value. */
-interface Sealed {
+export interface Sealed {
   readonly sealed: string;
 }
 
