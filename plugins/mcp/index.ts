@@ -74,7 +74,10 @@ export default definePlugin({
     });
     if (tokenKey !== undefined && authorizations.size > 0)
       registerConnections({
-        ...{ api, authorizations, publicUrl, tokenKey },
+        api,
+        authorizations,
+        publicUrl,
+        tokenKey,
         onRevoked: (server, user) => servers.get(server)?.dropUser(user),
       });
     api.onClose(async () => {

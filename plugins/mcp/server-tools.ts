@@ -122,7 +122,12 @@ function isJsonObject(args: string): boolean {
 
 /** Codes of errors that the model could not act on: they end the chat. */
 const ENDING: ReadonlySet<string> = new Set([
-  ...['insufficient_balance', 'rate_limited', 'internal_error', 'store_unavailable', 'overloaded', 'shutting_down'],
+  'insufficient_balance',
+  'rate_limited',
+  'internal_error',
+  'store_unavailable',
+  'overloaded',
+  'shutting_down',
 ]);
 
 function endsChat({ code }: GatewayError, { signal }: CallContext): boolean {

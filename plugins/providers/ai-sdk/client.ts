@@ -44,7 +44,8 @@ export function createClient(instance: ClientOptions): AiClient {
       const { package: name, providerOptions, ownTransport } = instance;
       const draft: Draft = (make) => draftRequest(instance, signal, make);
       const context: CallContext = {
-        ...{ signal, providerOptions },
+        signal,
+        providerOptions,
         ...(!ownTransport && { findLosses: (examined) => findLosses(examined, draft) }),
       };
       try {

@@ -125,14 +125,17 @@ function settingsOf(options: JsonObject): readonly Setting[] {
   // A model without thoughts has nothing to turn off.
   if (reasoning !== undefined && reasoning !== 'none')
     settings.push({
-      ...{ field: 'reasoning_effort', key: `reasoning_effort ${String(reasoning)}` },
-      ...{ without: { reasoning: undefined }, value: reasoning },
+      field: 'reasoning_effort',
+      key: `reasoning_effort ${String(reasoning)}`,
+      without: { reasoning: undefined },
+      value: reasoning,
     });
   if (isObject(format)) {
     settings.push({ field: 'response_format', key: 'response_format', without: { responseFormat: undefined } });
     if (isObject(format['schema']))
       settings.push({
-        ...{ field: 'response_format', key: 'schema' },
+        field: 'response_format',
+        key: 'schema',
         without: { responseFormat: { type: format['type'] } },
       });
   }
@@ -141,7 +144,8 @@ function settingsOf(options: JsonObject): readonly Setting[] {
     settings.push({ field: 'tools', key: 'tools', without: { tools: undefined, toolChoice: undefined } });
     if (given.some(({ strict }) => strict === true))
       settings.push({
-        ...{ field: 'tools.strict', key: 'tools.strict' },
+        field: 'tools.strict',
+        key: 'tools.strict',
         without: { tools: given.map(({ strict: _, ...tool }) => tool) },
       });
     const { type } = readObject(toolChoice);
@@ -183,7 +187,8 @@ function sampleOf(part: JsonObject): SampleFile {
   const base64 = bytes.toString('base64');
   const data = typeof given === 'string' ? base64 : new Uint8Array(bytes);
   return {
-    ...{ key: mediaType, mediaType },
+    key: mediaType,
+    mediaType,
     part: { ...part, data: kind === 'data' ? { type: kind, data } : data },
     forms: isText ? [base64, bytes.toString()] : [base64],
   };

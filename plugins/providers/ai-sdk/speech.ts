@@ -80,7 +80,11 @@ export const speak: Job = async (
 
 /** Settings of a speech model and their names. */
 const SETTINGS = Object.freeze({
-  ...{ voice: 'voice', outputFormat: 'format', speed: 'speed', instructions: 'instructions', language: 'language' },
+  voice: 'voice',
+  outputFormat: 'format',
+  speed: 'speed',
+  instructions: 'instructions',
+  language: 'language',
 });
 
 function assertFormat(dropped: readonly string[], { outputFormat }: JsonObject): void {

@@ -16,8 +16,17 @@ const MONEY = { type: 'string', description: 'US dollars as a decimal string.' }
 const ROW = {
   type: 'object',
   required: [
-    ...['budget', 'of', 'whose', 'used', 'amount_usd', 'spent_usd', 'left_usd', 'starts_at', 'resets_at'],
-    ...['forecast_usd', 'runs_out_at'],
+    'budget',
+    'of',
+    'whose',
+    'used',
+    'amount_usd',
+    'spent_usd',
+    'left_usd',
+    'starts_at',
+    'resets_at',
+    'forecast_usd',
+    'runs_out_at',
   ],
   properties: {
     budget: TEXT,
