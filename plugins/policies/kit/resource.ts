@@ -12,6 +12,7 @@ import {
   type Subcommand,
 } from '../../../contract/index.ts';
 import {
+  assertNew,
   auditActor,
   FOR_OPERATORS,
   listOf,
@@ -360,7 +361,8 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
     async handler(ctx) {
       const id = idOf(ctx, table);
       const found = await table.find(id);
-      const expected = matchVersion(ctx, found.version) ? found.version : undefined;
+      const isVersioned = assertNew(ctx, found.value != null) || matchVersion(ctx, found.version);
+      const expected = isVersioned ? found.version : undefined;
       let given: unknown = ctx.state.body ?? {};
       if (isWhole && table.show && body) {
         table.guard?.(found.value, ctx.state.principal);
