@@ -3,7 +3,7 @@ import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { findSession, hrefOf, installation, isLost, may, minutesAhead, session, signOut } from './api.ts';
 import { isUtc, zone } from './format.ts';
-import { Icon, type ICONS } from './icon.tsx';
+import { type ICONS, Icon } from './icon.tsx';
 import { Accounts } from './pages/accounts.tsx';
 import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
