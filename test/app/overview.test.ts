@@ -62,9 +62,9 @@ describe('the overview of recent calls', () => {
     const { body: lena } = await operator.call('GET', '/overview?user=lena&model=m');
     expect(lena.totals).to.include({ requests: 6, errors: 4, refused: 0 });
     expect(lena.causes.every(({ model }: { model: string | null }) => model !== 'echo')).to.equal(true);
-    const { body: nobody } = await operator.call('GET', '/overview?user=nobody');
-    expect(nobody.totals).to.include({ requests: 0, cost_usd: '0.00' });
-    expect(nobody.causes).to.deep.equal([]);
+    const { body: other } = await operator.call('GET', '/overview?user=other');
+    expect(other.totals).to.include({ requests: 0, cost_usd: '0.00' });
+    expect(other.causes).to.deep.equal([]);
   });
 
   it('groups failures by error and model, with their number and the time of the first', async () => {

@@ -108,7 +108,7 @@ export function wallClock(iso: string): string {
   return new Intl.DateTimeFormat('sv', options).format(new Date(iso)).replace(' ', 'T');
 }
 
-/** Instant of a {@link wallClock}, as ISO 8601; the text itself if it is none. */
+/** Instant of a {@link wallClock}, as ISO 8601; the text itself if it is not one. */
 export function instantOf(text: string): string {
   const at = new Date(zone.value === 'UTC' ? `${text}Z` : text);
   return Number.isNaN(at.getTime()) ? text : at.toISOString();

@@ -219,7 +219,7 @@ const SECRET =
 /** Text of a draft for a link: without images, and without what looks like a key. */
 export function linkText(draft: Draft): string {
   const { models, system, turns, prompt, tools, schema, parameters } = draft;
-  const told = {
+  const shared = {
     models,
     system,
     turns: turns.map(({ role, text }) => [role, text]),
@@ -228,7 +228,7 @@ export function linkText(draft: Draft): string {
     schema,
     parameters,
   };
-  const bytes = new TextEncoder().encode(JSON.stringify(told).replaceAll(SECRET, '…'));
+  const bytes = new TextEncoder().encode(JSON.stringify(shared).replaceAll(SECRET, '…'));
   const text = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
   return text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
@@ -237,21 +237,21 @@ export function linkText(draft: Draft): string {
 export function readLink(text: string): Draft {
   try {
     const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0));
-    const told = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Readonly<
+    const shared = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Readonly<
       Record<string, unknown>
     >;
-    const word = (name: string): string => textOf(told[name]);
-    const models = listOf(told['models']).map(textOf).slice(0, MOST_MODELS);
+    const word = (name: string): string => textOf(shared[name]);
+    const models = listOf(shared['models']).map(textOf).slice(0, MOST_MODELS);
     return {
       models: models.length > 0 ? models : [''],
       system: word('system'),
-      turns: listOf(told['turns']).flatMap(readTurn),
+      turns: listOf(shared['turns']).flatMap(readTurn),
       prompt: word('prompt'),
       images: [],
       tools: word('tools'),
       schema: word('schema'),
       parameters: Object.fromEntries(
-        Object.entries(objectOf(told['parameters'])).map(([name, value]) => [name, textOf(value)]),
+        Object.entries(objectOf(shared['parameters'])).map(([name, value]) => [name, textOf(value)]),
       ),
     };
   } catch {

@@ -56,8 +56,8 @@ function SearchDialog({ pages }: { pages: readonly FoundPage[] }) {
   const list = useRef<HTMLUListElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const word = text.trim();
-  const asked = usePaused(word);
-  const found = useLoad(asked === '' ? undefined : asked, async () => ({ of: asked, rows: await find(asked) }));
+  const paused = usePaused(word);
+  const found = useLoad(paused === '' ? undefined : paused, async () => ({ of: paused, rows: await find(paused) }));
   const known = pages
     .filter(({ title }) => title.toLowerCase().includes(word.toLowerCase()))
     .map(({ name, title }): Found => ({ kind: 'Page', text: title, href: linkTo(name) }));

@@ -95,4 +95,4 @@ export {
   TEAMS,
   teamOf,
 } from './teams.ts';
-export { assertNew, matchVersion, sendVersion } from './versions.ts';
+export { matchVersion, sendVersion } from './versions.ts';

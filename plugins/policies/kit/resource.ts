@@ -12,7 +12,6 @@ import {
   type Subcommand,
 } from '../../../contract/index.ts';
 import {
-  assertNew,
   auditActor,
   FOR_OPERATORS,
   listOf,
@@ -23,7 +22,7 @@ import {
   sendVersion,
 } from './index.ts';
 import type { Rights, Scope } from './scopes.ts';
-import { readWrittenBack, withReadOnly } from './versions.ts';
+import { assertNew, readWrittenBack, withReadOnly } from './versions.ts';
 
 /**
  * Objects that operators manage, such as users and plans. One table per kind creates the routes with their OpenAPI, the

@@ -354,7 +354,7 @@ function Options({ draft, set }: Part) {
   );
 }
 
-/** Values of all models beside each other. */
+/** Table of all models. */
 function Comparison({ outputs }: { outputs: readonly Output[] }) {
   const least = (read: (output: Output) => number | undefined): number | undefined => {
     const values = outputs.map(read).filter((value) => value !== undefined);

@@ -1,6 +1,5 @@
 import { type BudgetRule, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../../contract/index.ts';
 import {
-  assertNew,
   auditActor,
   beyondTeam,
   changedMeanwhile,
@@ -12,6 +11,7 @@ import {
   sendList,
   sendVersion,
 } from '../../kit/index.ts';
+import { assertNew } from '../../kit/versions.ts';
 import { assertName, PUT_BODY, type ReadRule, unknownBudget, type Viewer } from '../budgets/manage.ts';
 import { type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from '../budgets/records.ts';
 import { OPERATOR_BUDGET } from '../budgets/view.ts';
