@@ -664,7 +664,7 @@ describe('the console in a browser', function () {
 
   it('offers only models that can be called in the playground (G45)', async () => {
     await show('playground');
-    const model = page.getByRole('combobox', { name: 'Model', exact: true });
+    const model = page.getByRole('combobox', { name: /^Model/ });
     await page.locator('datalist#models option').first().waitFor({ state: 'attached' });
     const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
       'GET',
