@@ -53,7 +53,7 @@ export interface Change {
 /** Change with what its confirmation compares. */
 export interface StoredChange {
   readonly change: Change;
-  /** Path of the object that it changes; undefined if there is none. */
+  /** Path of the object that it changes; undefined for an operation without one. */
   readonly objectPath: string | undefined;
   /** Version of the object when the change was proposed. */
   readonly version: string | undefined;
