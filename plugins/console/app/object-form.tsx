@@ -50,7 +50,7 @@ export function ObjectForm({ id, noun, path, route = path, name, first, removal,
       <Problem error={schema.error} retry={schema.reload} />
       <Problem error={known.error} retry={known.reload} />
       <Spinner of={schema} />
-      {loaded && schema.data && (
+      {loaded && (
         <form onSubmit={submit}>
           {id === undefined && <Text {...name} required value={newId} onType={setNewId} />}
           <SchemaFields

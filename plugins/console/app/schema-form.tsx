@@ -292,7 +292,11 @@ function SchemaField({ name, field, kind, isRequired, value, set }: FieldProps) 
 }
 
 /** Types of inputs, if not text. */
-const INPUTS = Object.freeze({ integer: 'number', day: 'date', time: 'datetime-local' } as const);
+const INPUTS: Readonly<Partial<Record<Kind, 'number' | 'date' | 'datetime-local'>>> = Object.freeze({
+  integer: 'number',
+  day: 'date',
+  time: 'datetime-local',
+});
 
 function TextField({ name, field, kind, isRequired, value, set }: FieldProps & { readonly value: string }) {
   const label = labelOf(name);
@@ -302,7 +306,7 @@ function TextField({ name, field, kind, isRequired, value, set }: FieldProps & {
       <Text
         label={kind === 'names' ? `${label}, with commas` : label}
         {...hintOf(field, label)}
-        type={INPUTS[kind as keyof typeof INPUTS] ?? 'text'}
+        type={INPUTS[kind] ?? 'text'}
         required={isRequired}
         {...(field.maxLength !== undefined && { maxLength: field.maxLength })}
         {...offer.field}

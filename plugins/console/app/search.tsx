@@ -63,7 +63,7 @@ function SearchDialog({ pages }: { pages: readonly FoundPage[] }) {
     .map(({ name, title }): Found => ({ kind: 'Page', text: title, href: linkTo(name) }));
   const isFound = found.data?.of === word;
   const isSearching = word !== '' && !isFound && found.error === undefined;
-  const rows = word !== '' && isFound ? [...known, ...(found.data?.rows ?? [])] : known;
+  const rows = word !== '' && isFound ? [...known, ...found.data.rows] : known;
   const move = (event: KeyboardEvent): void => {
     const links: readonly (Element | null)[] = [...(list.current?.querySelectorAll('a') ?? [])];
     const at = links.indexOf(document.activeElement);
