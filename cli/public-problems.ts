@@ -2,8 +2,8 @@ import path from 'node:path';
 import { ConfigError, formatProblem } from '../config/problems.ts';
 import { describeError } from './io.ts';
 
-/** Absolute paths, which callers must not see. */
-const PATH = /(?<![\w.])\/[^\s,;:"']+/g;
+/** Absolute paths, which callers must not see; not those of web addresses. */
+const PATH = /(?:file:\/\/|(?<![\w.:/]))\/[^\s,;:"']+/g;
 
 /** Problems of a configuration as sentences without absolute paths and secrets, for callers of the API. */
 export function publicProblems(error: unknown): readonly string[] {

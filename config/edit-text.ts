@@ -101,19 +101,22 @@ class YamlEdit {
   /** Changes a map entry by entry; returns false, without a change, if it has to be rewritten as a whole. */
   changeMap(map: YAMLMap, wanted: Values): boolean {
     const pairs = map.items.filter((item): item is Pair<Node, Node | null> => isPair(item) && isScalar(item.key));
-    if (map.flow === true || pairs.length !== map.items.length) return false;
+    if (pairs.length !== map.items.length) return false;
     const nameOf = ({ key }: Pair<Node>): string => String(isScalar(key) ? key.value : '');
     const [kept, removed] = split(pairs, (pair) => Object.hasOwn(wanted, nameOf(pair)));
     const last = kept.at(-1);
+    const known = new Set(pairs.map(nameOf));
+    const added = Object.entries(wanted).filter(([name]) => !known.has(name));
+    // In brackets, only values are changed in place.
+    if (map.flow === true && removed.length + added.length > 0) return false;
     if (last === undefined || removed.some((pair) => !this.#isAlone(startOf(pair.key)))) return false;
     for (const pair of removed) this.#remove(startOf(pair.key), this.#endOfPair(pair));
     for (const pair of kept) {
       const value = wanted[nameOf(pair)];
-      if (value !== undefined && !isDeepStrictEqual(this.#plain(pair.value), value)) this.#changePair(pair, value);
+      if (value !== undefined && !isDeepStrictEqual(this.#plain(pair.value), value))
+        this.#changePair(pair, value, map.flow === true);
     }
     const column = this.#columnOf(startOf(last.key));
-    const known = new Set(pairs.map(nameOf));
-    const added = Object.entries(wanted).filter(([name]) => !known.has(name));
     const lines = added.map(
       ([name, value]) => this.#newline + ' '.repeat(column) + this.#block({ [name]: value }, column),
     );
@@ -121,12 +124,12 @@ class YamlEdit {
     return true;
   }
 
-  #changePair(pair: Pair<Node, Node | null>, value: Json): void {
+  #changePair(pair: Pair<Node, Node | null>, value: Json, isInBrackets: boolean): void {
     const { value: node } = pair;
-    if (node && this.#changeInside(node, value)) return;
+    if (node && this.#changeInside(node, value, isInBrackets)) return;
     const start = startOf(pair.key);
     const name = isScalar(pair.key) ? String(pair.key.value) : '';
-    const isInFlow = isCollection(node) && node.flow === true && node.items.length > 0;
+    const isInFlow = isInBrackets || (isCollection(node) && node.flow === true && node.items.length > 0);
     const text = isInFlow
       ? stringify({ [name]: this.#flow(value) }, STYLE).trimEnd()
       : this.#block({ [name]: value }, this.#columnOf(start));
@@ -134,7 +137,7 @@ class YamlEdit {
   }
 
   /** Changes a value without its key; returns false if key and value have to be rewritten. */
-  #changeInside(node: Node, value: Json): boolean {
+  #changeInside(node: Node, value: Json, isInBrackets: boolean): boolean {
     if (isMap(node) && isObject(value)) {
       if (this.changeMap(node, value as Values)) return true;
       refuseComments(node);
@@ -145,7 +148,13 @@ class YamlEdit {
     }
     if (!isScalar(node) || typeof value === 'object' || !node.range) return false;
     const [from, to] = [startOf(node), this.#endOf(node)];
-    const text = writeYaml(value).trimEnd();
+    // In brackets, more texts need quotes.
+    const text = isInBrackets
+      ? writeYaml(this.#flow([value]))
+          .trim()
+          .slice(1, -1)
+          .trim()
+      : writeYaml(value).trimEnd();
     if (from === to || text.includes('\n') || this.#text.slice(from, to).includes('\n')) return false;
     this.#splices.push({ from, to, text });
     return true;
@@ -179,7 +188,7 @@ class YamlEdit {
   }
 
   #changeItem(item: Node, value: Json): void {
-    if (this.#changeInside(item, value)) return;
+    if (this.#changeInside(item, value, false)) return;
     const from = startOf(item);
     const isInFlow = isCollection(item) && item.flow === true;
     const text = isInFlow ? writeYaml(this.#flow(value)).trimEnd() : this.#block(value, this.#columnOf(from));

@@ -369,7 +369,13 @@ describe('drafts of the configuration file', () => {
         '--user',
         'ann',
       );
-      const response = await embedded.get(`/api/core/admin${FILE}`, { authorization: `Bearer ${key}` });
+      const as = { authorization: `Bearer ${key}` };
+      const file = (await (await embedded.get(`/api/core/admin${FILE}`, as)).json()) as object;
+      expect(file)
+        .to.deep.include({ can_write: false, sections: [] })
+        .and.have.property('problem')
+        .that.includes('embedded');
+      const response = await embedded.post(`/api/core/admin${DRAFTS}`, CHEAP, as);
       expect(((await response.json()) as { error: { code: string } }).error.code).to.equal('feature_disabled');
     } finally {
       await embedded.stop();

@@ -251,7 +251,7 @@ describe('the pages of the console, as an operator works with them', function ()
         'speech',
       ];
       const closed: string[] = [];
-      for (const name of ['', ...pages, 'agents', 'plugins', 'configuration', 'audit']) {
+      for (const name of ['', ...pages, 'agents', 'plugins', 'configuration', 'drafts', 'audit']) {
         await open(name);
         if ((await page.locator('h1').textContent()) !== 'Not for this session') continue;
         closed.push(name);

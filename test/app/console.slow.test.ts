@@ -59,6 +59,7 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   plugins: /accounts\s+reserve[\s\S]*authenticate \(post\)/,
   configuration: /providers\.north\.baseUrl/,
   audit: /key\.create/,
+  drafts: /embedded[\s\S]*Aliases/,
 };
 
 /** Selected docs pages: the first one, one with code, one in a folder, and the widest table. */

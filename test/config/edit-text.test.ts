@@ -116,6 +116,15 @@ describe('a changed configuration text', () => {
     expect(diff(FILE, after)).to.deep.equal(["-    models: [gpt-5, 'gpt-5-mini']", '+    models: [ gpt-5, +o5 ]']);
   });
 
+  it('changes a value in brackets alone, with quotes where brackets need them', () => {
+    const text = "providers: { north: { url: 'http://a', models: [m] }, s: { port: 1 } } # two\n";
+    const after = edit(({ providers }) => {
+      Object.assign(providers?.['north'] ?? {}, { models: ['m', 'n'] });
+      Object.assign(providers?.['s'] ?? {}, { port: 'a, b' });
+    }, text);
+    expect(after).to.equal(text.replace('[m]', '[ m, n ]').replace('port: 1', 'port: "a, b"'));
+  });
+
   it('keeps the line ends of the file', () => {
     const text = FILE.replaceAll('\n', '\r\n');
     const after = edit(({ models }) => Object.assign(models ?? {}, { cheap: ['a/b', 'c/d'] }), text);

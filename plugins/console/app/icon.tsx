@@ -17,6 +17,7 @@ export const ICONS = Object.freeze({
   plug: 'M6 2v3m4-3v3M4.5 5h7v3a3.5 3.5 0 0 1-7 0zM8 11.5V14',
   sliders:
     'M2.5 5h6m3 0h2m-11 6h2m3 0h6M10 3.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3zm-4 6a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3z',
+  pencil: 'M3 13l.6-2.8L11 2.8 13.2 5l-7.4 7.4zM9.5 4.3l2.2 2.2',
   record: 'M4 2.5h8v11H4zM6 8l1.5 1.5L10.5 6',
 });
 

@@ -10,6 +10,7 @@ import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
 import { Configuration } from './pages/configuration.tsx';
+import { Drafts } from './pages/drafts.tsx';
 import { Home } from './pages/home.tsx';
 import { Keys } from './pages/keys.tsx';
 import { Models } from './pages/models.tsx';
@@ -60,6 +61,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, PageRow>>>> = Obje
   Gateway: {
     plugins: { title: 'Plugins', icon: 'plug', Page: Plugins, needs: ['config:read'] },
     configuration: { title: 'Configuration', icon: 'sliders', Page: Configuration, needs: ['config:read'] },
+    drafts: { title: 'Drafts', icon: 'pencil', Page: Drafts, needs: ['config:read'] },
     audit: { title: 'Audit', icon: 'record', Page: Audit, needs: ['audit:read'] },
   },
 });

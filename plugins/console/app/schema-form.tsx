@@ -1,7 +1,7 @@
 import { readDescription } from './api.ts';
 import { day, instantOf, startOfDay, wallClock } from './format.ts';
 import { type NameKind, useKnownNames } from './known-names.tsx';
-import { Button, Choice, type Loaded, Text, useLoad } from './ui.tsx';
+import { Button, Choice, Field, type Loaded, Text, useLoad } from './ui.tsx';
 
 /** Forms whose fields are those of the API's schema, so that a form has whatever the API takes. */
 
@@ -14,12 +14,16 @@ export interface Schema {
   readonly anyOf?: readonly Schema[];
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
   readonly required?: readonly string[];
   readonly description?: string;
   readonly maxLength?: number;
+  readonly minimum?: number;
   readonly maxItems?: number;
   readonly readOnly?: boolean;
 }
+
+type Values = Readonly<Record<string, unknown>>;
 
 /** Typed values of a form, by field. */
 export interface Draft {
@@ -50,7 +54,20 @@ function resolve(schema: Schema, known: Readonly<Record<string, Schema>>): Schem
   };
 }
 
-type Kind = 'text' | 'integer' | 'amount' | 'choice' | 'flag' | 'day' | 'time' | 'names' | 'rows' | 'group' | 'fixed';
+type Kind =
+  | 'text'
+  | 'integer'
+  | 'amount'
+  | 'choice'
+  | 'flag'
+  | 'day'
+  | 'time'
+  | 'names'
+  | 'rows'
+  | 'group'
+  | 'map'
+  | 'json'
+  | 'fixed';
 
 function kindOf(name: string, schema: Schema): Kind {
   const { enum: values, items, properties, const: fixed } = schema;
@@ -59,10 +76,22 @@ function kindOf(name: string, schema: Schema): Kind {
   if (values) return 'choice';
   if (items) return items.properties ? 'rows' : 'names';
   if (properties) return 'group';
+  if (types.includes('object')) return membersOf(schema) ? 'map' : 'json';
   if (types.includes('boolean')) return 'flag';
   if (name === 'until') return 'time';
-  if (types.includes('string')) return name.endsWith('_at') ? 'day' : types.includes('integer') ? 'amount' : 'text';
-  return types.some((each) => each === 'integer' || each === 'number') ? 'integer' : 'text';
+  const isNumber = types.some((each) => each === 'integer' || each === 'number');
+  if (types.includes('string')) return name.endsWith('_at') ? 'day' : isNumber ? 'amount' : 'text';
+  return isNumber ? 'integer' : 'text';
+}
+
+/** Key of a map's member, as a field of its row. */
+const KEY = 'name';
+
+/** Schema of the rows of a map: its members with their keys. Undefined for objects of any shape. */
+function membersOf({ additionalProperties: member }: Schema): Schema | undefined {
+  if (typeof member !== 'object' || !member.properties) return undefined;
+  const key: Schema = { type: 'string', maxLength: 200 };
+  return { properties: { [KEY]: key, ...member.properties }, required: [KEY, ...(member.required ?? [])] };
 }
 
 function typesOf({ type, anyOf }: Schema): readonly string[] {
@@ -88,6 +117,10 @@ function readField(name: string, field: Schema, typed: Draft[string]): unknown {
     const rows = Array.isArray(typed) ? (typed as readonly Draft[]) : [];
     return rows.length === 0 ? undefined : rows.map((row) => readDraft(field.items ?? {}, row));
   }
+  if (kind === 'map') {
+    const rows = readField(name, { items: membersOf(field) ?? {} }, typed) as Values[] | undefined;
+    return rows && Object.fromEntries(rows.map(({ [KEY]: key, ...member }) => [String(key ?? ''), member]));
+  }
   if (kind === 'group') {
     const found = readDraft(field, (typed as Draft | undefined) ?? {});
     return Object.keys(found).length === 0 ? undefined : found;
@@ -97,11 +130,21 @@ function readField(name: string, field: Schema, typed: Draft[string]): unknown {
   if (kind === 'names') return [...new Set(namesOf(text))];
   if (kind === 'day') return startOfDay(text, 1);
   if (kind === 'time') return instantOf(text);
-  if (kind === 'flag') return text === 'true';
+  // The API explains text that is not JSON.
+  if (kind === 'json') return parseJson(text);
+  if (kind === 'flag' && /^(true|false)$/.test(text)) return text === 'true';
   // The API explains a wrong number.
-  if (kind === 'integer' || (kind === 'amount' && /^\d+$/.test(text)))
+  if (kind === 'integer' || (kind === 'amount' && /^\d{1,15}$/.test(text)))
     return Number.isNaN(Number(text)) ? text : Number(text);
   return text;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 function namesOf(text: string): readonly string[] {
@@ -136,6 +179,11 @@ function typedOf(field: Schema, kind: Kind, value: unknown): Draft[string] {
   if (kind === 'rows')
     return (value as readonly Record<string, unknown>[]).map((row) => draftOf(field.items ?? {}, row));
   if (kind === 'group') return draftOf(field, value as Record<string, unknown>);
+  if (kind === 'map') {
+    const rows = Object.entries(value as Record<string, object>).map(([key, member]) => ({ [KEY]: key, ...member }));
+    return typedOf({ items: membersOf(field) ?? {} }, 'rows', rows);
+  }
+  if (kind === 'json') return JSON.stringify(value, null, 2);
   if (kind === 'names') return (value as readonly unknown[]).join(', ');
   // What ends at midnight is valid on the day before.
   if (kind === 'day') return day(new Date(Date.parse(String(value)) - 1).toISOString());
@@ -157,14 +205,14 @@ export function changesOf(schema: Schema, before: Draft, now: Draft): Readonly<R
 /** First choices of required fields, if not the first of the schema. */
 const STARTS: Readonly<Record<string, string>> = Object.freeze({ every: 'day' });
 
-/** Draft of a new object: required choices are made. */
+/** Draft of a new object: required choices are made, and required lists have one row. */
 export function startOf(schema: Schema): Draft {
+  const required = fieldsOf(schema).filter(([name]) => schema.required?.includes(name));
   return Object.fromEntries(
-    fieldsOf(schema).flatMap(([name, field, kind]) =>
-      kind === 'choice' && schema.required?.includes(name)
-        ? [[name, STARTS[name] ?? String(field.enum?.[0] ?? '')]]
-        : [],
-    ),
+    required.flatMap(([name, field, kind]): readonly (readonly [string, Draft[string]])[] => {
+      if (kind === 'rows') return [[name, [startOf(field.items ?? {})]]];
+      return kind === 'choice' ? [[name, STARTS[name] ?? String(field.enum?.[0] ?? '')]] : [];
+    }),
   );
 }
 
@@ -181,6 +229,8 @@ const KINDS: Readonly<Record<string, NameKind>> = Object.freeze({
   tags: 'tag',
   model: 'model',
   models: 'model',
+  to: 'model',
+  onOverflow: 'model',
   provider: 'provider',
   providers: 'provider',
   end_user: 'endUser',
@@ -203,7 +253,10 @@ const LABELS: Readonly<Record<string, string>> = Object.freeze({
 });
 
 export function labelOf(name: string): string {
-  const words = name.replace(/_usd$/, ' in US dollars').replaceAll('_', ' ');
+  const words = name
+    .replace(/_usd$/, ' in US dollars')
+    .replaceAll('_', ' ')
+    .replace(/[a-z][A-Z]/g, ([end = '', start = '']) => `${end} ${start.toLowerCase()}`);
   return LABELS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
 }
 
@@ -263,7 +316,21 @@ interface FieldProps {
 function SchemaField({ name, field, kind, isRequired, value, set }: FieldProps) {
   const label = labelOf(name);
   const text = typeof value === 'string' ? value : '';
-  if (kind === 'rows') return <Rows name={name} field={field} rows={Array.isArray(value) ? value : []} set={set} />;
+  if (kind === 'rows' || kind === 'map') {
+    const rows = kind === 'rows' ? field : { ...field, items: membersOf(field) ?? {} };
+    return <Rows name={name} field={rows} rows={Array.isArray(value) ? value : []} set={set} />;
+  }
+  if (kind === 'json')
+    return (
+      <Field label={`${label}, as JSON`} {...hintOf(field, label)}>
+        <textarea
+          value={text}
+          required={isRequired}
+          spellcheck={false}
+          onInput={(event) => set(event.currentTarget.value)}
+        />
+      </Field>
+    );
   if (kind === 'group')
     return (
       <fieldset class="group">
@@ -277,7 +344,9 @@ function SchemaField({ name, field, kind, isRequired, value, set }: FieldProps) 
       </fieldset>
     );
   if (kind === 'choice' || kind === 'flag') {
-    const values = kind === 'flag' ? ['true', 'false'] : (field.enum ?? []).filter((each) => each !== null).map(String);
+    const known = kind === 'flag' ? ['true', 'false'] : (field.enum ?? []).filter((each) => each !== null).map(String);
+    // A configuration may have a reference here.
+    const values = text === '' || known.includes(text) ? known : [...known, text];
     return (
       <Choice
         label={label}
@@ -306,7 +375,10 @@ function TextField({ name, field, kind, isRequired, value, set }: FieldProps & {
       <Text
         label={kind === 'names' ? `${label}, with commas` : label}
         {...hintOf(field, label)}
-        type={INPUTS[kind] ?? 'text'}
+        // A reference of a configuration is text in a field for numbers.
+        type={value.includes('${') ? 'text' : (INPUTS[kind] ?? 'text')}
+        {...(kind === 'integer' && { step: typesOf(field).includes('number') ? 'any' : '1' })}
+        {...(field.minimum !== undefined && kind === 'integer' && { min: field.minimum })}
         required={isRequired}
         {...(field.maxLength !== undefined && { maxLength: field.maxLength })}
         {...offer.field}

@@ -417,6 +417,9 @@ interface TextProps extends Offer {
   readonly placeholder?: string;
   readonly required?: boolean;
   readonly maxLength?: number;
+  /** Lowest number and step. Default: whole numbers from 1. */
+  readonly min?: number;
+  readonly step?: string;
 }
 
 export function Text({ label, hint, onType, type = 'text', ...rest }: TextProps) {

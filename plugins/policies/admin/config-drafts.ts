@@ -1,5 +1,6 @@
 import {
   type ConfigDraft,
+  type ConfigFile,
   type DraftControl,
   type DraftReport,
   type DraftSection,
@@ -112,15 +113,20 @@ export function draftRoutes(
   const control = (): DraftControl => {
     const reloads = gateway.reloads();
     if (reloads) return reloads.drafts;
-    throw new GatewayError(
-      'feature_disabled',
-      'This gateway is embedded in a program that loads the configuration. Change it there, or start it with `tollgate start`.',
-    );
+    throw new GatewayError('feature_disabled', EMBEDDED);
   };
-  return [fileRoute(control, findOthers), checkRoute(control), writeRoute(control, findOthers)];
+  const read = async (): Promise<ConfigFile> => {
+    const reloads = gateway.reloads();
+    const { file } = gateway.configuration;
+    return reloads ? await reloads.drafts.read() : { file, version: 'embedded', problem: EMBEDDED, sections: [] };
+  };
+  return [fileRoute(read, findOthers), checkRoute(control), writeRoute(control, findOthers)];
 }
 
-function fileRoute(control: () => DraftControl, findOthers: NodeReader['findOthers']): Route {
+const EMBEDDED =
+  'This gateway is embedded in a program that loads the configuration. Change it there, or start it with `tollgate start`.';
+
+function fileRoute(read: () => Promise<ConfigFile>, findOthers: NodeReader['findOthers']): Route {
   return {
     ...FOR_OPERATORS,
     method: 'GET',
@@ -130,7 +136,8 @@ function fileRoute(control: () => DraftControl, findOthers: NodeReader['findOthe
     description: 'References are shown as written, never their values.',
     responses: { 200: { description: 'Entries and schemas; the ETag is the version.', schema: CONFIGURATION_FILE } },
     async handler(ctx) {
-      const { problem = await problemOfOthers(findOthers), ...file } = await control().read();
+      const { problem: own, ...file } = await read();
+      const problem = own ?? (await problemOfOthers(findOthers));
       const mayWrite = hasScope(ctx.state.principal, 'config:write');
       sendVersion(ctx, file.version, {
         object: 'configuration_file',
