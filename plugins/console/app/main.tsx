@@ -8,9 +8,11 @@ import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
+import { Changes } from './pages/changes.tsx';
 import { Configuration } from './pages/configuration.tsx';
 import { Home } from './pages/home.tsx';
 import { Keys } from './pages/keys.tsx';
+import { McpServers } from './pages/mcp.tsx';
 import { Models } from './pages/models.tsx';
 import { Playground } from './pages/playground.tsx';
 import { Plugins } from './pages/plugins.tsx';
@@ -56,6 +58,8 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, PageRow>>>> = Obje
     agents: { title: 'Agents', Page: Agents, needs: ['models:call'], feature: 'agents' },
   },
   Gateway: {
+    mcp: { title: 'MCP servers', Page: McpServers, needs: ['mcp:read'], feature: 'mcp' },
+    changes: { title: 'Changes', Page: Changes, feature: 'changes' },
     plugins: { title: 'Plugins', Page: Plugins, needs: ['config:read'] },
     configuration: { title: 'Configuration', Page: Configuration, needs: ['config:read'] },
     audit: { title: 'Audit', Page: Audit, needs: ['audit:read'] },
