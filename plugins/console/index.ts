@@ -45,7 +45,7 @@ const STATE = {
 
 /** Features with a page, by the route that the page needs. */
 const FEATURES = Object.freeze({
-  speech: 'POST /api/core/admin/speech',
+  speech: 'GET /api/core/admin/speech',
   agents: 'POST /api/core/admin/agent',
   mcp: 'GET /api/core/admin/mcp',
   changes: 'GET /api/core/admin/changes',

@@ -107,6 +107,7 @@ export interface Cause {
 
 export interface Overview {
   readonly from: string;
+  readonly to: string;
   readonly steps: readonly (OverviewSums & { readonly at: string; readonly name: string })[];
   readonly totals: OverviewSums;
   readonly causes: readonly Cause[];
@@ -188,6 +189,7 @@ export interface Budget extends Omit<KeyBudget, 'resets_at'> {
   readonly key?: string;
   readonly tag?: string;
   readonly plan?: string;
+  readonly end_user?: string;
   readonly provider?: string;
   readonly model?: string;
   readonly raises: readonly { readonly amount_usd: string; readonly until: string }[];
