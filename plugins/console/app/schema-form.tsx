@@ -16,7 +16,6 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly description?: string;
-  readonly maxLength?: number;
   readonly maxItems?: number;
   readonly readOnly?: boolean;
 }
@@ -308,7 +307,6 @@ function TextField({ name, field, kind, isRequired, value, set }: FieldProps & {
         {...hintOf(field, label)}
         type={INPUTS[kind] ?? 'text'}
         required={isRequired}
-        {...(field.maxLength !== undefined && { maxLength: field.maxLength })}
         {...offer.field}
         value={value}
         onType={set}

@@ -416,7 +416,6 @@ interface TextProps extends Offer {
   readonly type?: 'text' | 'number' | 'date' | 'datetime-local' | 'password';
   readonly placeholder?: string;
   readonly required?: boolean;
-  readonly maxLength?: number;
 }
 
 export function Text({ label, hint, onType, type = 'text', ...rest }: TextProps) {
