@@ -25,6 +25,7 @@ export { isLoopback, isPublicHost } from './hosts.ts';
 export type * from './json.ts';
 export { exceedsBounds, isObject, parseJson, readArray, readCount, readObject, readString } from './json.ts';
 export { splitModel } from './model-names.ts';
+export { createNameReplacer } from './texts.ts';
 export { nearest } from './nearest.ts';
 export type * from './operation.ts';
 export type {

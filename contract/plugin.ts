@@ -278,6 +278,8 @@ export interface OperatorsApi {
   audit(change: AuditChange): Promise<void>;
   /** Returns the changes of operators, newest first. */
   auditLog(query: AuditQuery): Promise<AuditPage>;
+  /** Replaces the name of an erased user by an id in all entries of the audit log; returns the number of entries. */
+  renameInAuditLog(name: string, id: string): Promise<number>;
   /** Returns all personal data of instances; also requires the permission `records`; complete once the gateway listens. */
   allPersonalData(): readonly PersonalData[];
   /** Returns the schema violations of a value, in the terms of the configuration. */

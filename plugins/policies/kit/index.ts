@@ -48,6 +48,8 @@ export {
 export type { CalendarWindow, KeyOrigin, WindowRule } from './calendar-windows.ts';
 export {
   firstInstantOf,
+  endUserWindowPrefix,
+  isBudgetOf,
   KEY_ORIGINS,
   keyBudgetId,
   keyWindowPrefix,
