@@ -25,7 +25,6 @@ export { isLoopback, isPublicHost } from './hosts.ts';
 export type * from './json.ts';
 export { exceedsBounds, isObject, parseJson, readArray, readCount, readObject, readString } from './json.ts';
 export { splitModel } from './model-names.ts';
-export { createNameReplacer } from './texts.ts';
 export { nearest } from './nearest.ts';
 export type * from './operation.ts';
 export type {
@@ -49,6 +48,7 @@ export { STANDARD_FORMATS } from './schema-formats.ts';
 export type { SseWriter, SseWriterOptions } from './sse-writer.ts';
 export { createSseWriter } from './sse-writer.ts';
 export type * from './store.ts';
+export { createNameReplacer } from './texts.ts';
 export type * from './units.ts';
 export type { TagRules } from './units.ts';
 export {

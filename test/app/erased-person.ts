@@ -1,9 +1,9 @@
 import { expect } from 'chai';
+import { startAccounts } from '../plugins/mcp/account-rig.ts';
 import { openBrowser } from '../support/clients/browser.ts';
 import { CLIENT_SECRET, startOpenIdPeople } from '../support/identity/openid-people.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { eventually } from '../support/wait.ts';
-import { startAccounts } from '../plugins/mcp/account-rig.ts';
 
 /** Id of a person that is an e-mail address, as with many identity providers, and the person's name. */
 const ADDRESS = 'ann.arbor@acme.example';
@@ -31,7 +31,13 @@ export async function expectErased({ store, dump }: StoreUnderTest): Promise<voi
   });
   people.person = ADDRESS;
   const { issuer } = people;
-  const openid = { issuer, clientId: 'gateway', clientSecret: CLIENT_SECRET, publicUrl: origin, adminRoles: ['operator'] };
+  const openid = {
+    issuer,
+    clientId: 'gateway',
+    clientSecret: CLIENT_SECRET,
+    publicUrl: origin,
+    adminRoles: ['operator'],
+  };
   const rig = await startAccounts([ADDRESS, 'bea'], {
     server: { port, drainTimeout: '2s' },
     store,
@@ -39,7 +45,12 @@ export async function expectErased({ store, dump }: StoreUnderTest): Promise<voi
     auth: { 'api-key': { bootstrap: true }, openid },
     plans: {
       all: { serverTools: ['mcp:*'] },
-      pro: { rpm: 100, concurrency: 9, providers: { echo: { rpm: 90 } }, budgets: [{ name: 'monthly', amount_usd: 50, every: 'month' }] },
+      pro: {
+        rpm: 100,
+        concurrency: 9,
+        providers: { echo: { rpm: 90 } },
+        budgets: [{ name: 'monthly', amount_usd: 50, every: 'month' }],
+      },
     },
     tags: { owner: [ADDRESS, 'bea'] },
     calls: { bodies: 'on' },
@@ -52,7 +63,11 @@ export async function expectErased({ store, dump }: StoreUnderTest): Promise<voi
     const { api_key: root } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
     const call = async (method: string, path: string, body?: object) => {
       const headers = { authorization: `Bearer ${root}`, 'content-type': 'application/json' };
-      const response = await fetch(`${origin}${ADMIN}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+      const response = await fetch(`${origin}${ADMIN}${path}`, {
+        method,
+        headers,
+        ...(body && { body: JSON.stringify(body) }),
+      });
       const reported = await response.json();
       expect(response.status, `${method} ${path}: ${JSON.stringify(reported)}`).to.be.within(200, 201);
       // biome-ignore lint/suspicious/noExplicitAny: a test looks into responses of every shape
@@ -99,15 +114,21 @@ export async function expectErased({ store, dump }: StoreUnderTest): Promise<voi
     const after = await usage();
     expect(after.total).to.deep.equal(before.total);
     const rowOf = (report: { data: { user: string; user_id?: string }[] }, user: string) =>
-      JSON.parse(JSON.stringify(report.data.find((row) => Object.values(row).includes(user)) ?? null).replaceAll(user, 'person'));
+      JSON.parse(
+        JSON.stringify(report.data.find((row) => Object.values(row).includes(user)) ?? null).replaceAll(user, 'person'),
+      );
     expect(rowOf(after, id)).to.deep.equal(rowOf(before, ADDRESS));
-    expect((await call('GET', `/audit?subject=${id}&limit=50`)).data.map(({ action }: { action: string }) => action)).to.include.members([
-      'user.erase',
-      'account.credit',
-    ]);
+    expect(
+      (await call('GET', `/audit?subject=${id}&limit=50`)).data.map(({ action }: { action: string }) => action),
+    ).to.include.members(['user.erase', 'account.credit']);
     expect((await call('GET', `/audit?actor=${id}`)).data[0]).to.include({ action: 'user.block', subject: 'mallory' });
 
-    expect(await call('GET', account)).to.include({ balance_usd: '0.00', spent_usd: '0.00', credited_usd: '0.00', plan: 'all' });
+    expect(await call('GET', account)).to.include({
+      balance_usd: '0.00',
+      spent_usd: '0.00',
+      credited_usd: '0.00',
+      plan: 'all',
+    });
     expect((await call('GET', person)).keys).to.equal(0);
     expect((await call('GET', `/calls?user=${ADDRESS}`)).data).to.deep.equal([]);
   } finally {

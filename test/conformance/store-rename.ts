@@ -8,7 +8,12 @@ export function testRename(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
   const floor = Number.NEGATIVE_INFINITY;
-  const call = async (account: string, requestId: string, facts: Partial<CallFacts>, budgets: readonly string[] = []) => {
+  const call = async (
+    account: string,
+    requestId: string,
+    facts: Partial<CallFacts>,
+    budgets: readonly string[] = [],
+  ) => {
     const holds = budgets.map((id) => ({ id, limit: 1000 }));
     const whole = { ...FACTS, requestId, ...facts };
     await ledger().reserve(reservation({ account, requestId, floor, budgets: holds, facts: whole }));
@@ -34,7 +39,11 @@ export function testRename(subject: StoreUnderTest): void {
         budget,
         window,
       ]);
-      await call(company, subject.name('r'), { userId: name, errorMessage: `no access for ${name}`, address: '10.0.0.9' });
+      await call(company, subject.name('r'), {
+        userId: name,
+        errorMessage: `no access for ${name}`,
+        address: '10.0.0.9',
+      });
       await call(company, subject.name('r'), { userId: 'bea', endUser: name, address: '10.0.0.9' });
       await call(company, subject.name('r'), { userId: `not-${name}`, errorMessage: `not-${name} was refused` });
       const before = await ledger().balance(name);
@@ -57,7 +66,9 @@ export function testRename(subject: StoreUnderTest): void {
         assert.deepEqual((await ledger().calls({ ...filter, limit: 10 })).calls, []);
       const { calls } = await ledger().calls({ userId: id, limit: 10 });
       assert.deepEqual(
-        calls.map(({ account, tags, session, errorMessage, address }) => [account, tags, session, errorMessage, address]).sort(),
+        calls
+          .map(({ account, tags, session, errorMessage, address }) => [account, tags, session, errorMessage, address])
+          .sort(),
         [
           [company, [], undefined, `no access for ${id}`, undefined],
           [id, [`owner=${id}`, 'team=a'], id, undefined, undefined],
@@ -130,7 +141,11 @@ export function testRename(subject: StoreUnderTest): void {
         assert.equal((await ledger().balance(name)).updatedAt, 0, word);
         assert.equal((await ledger().calls({ userId: id, account: id, limit: 10 })).calls.length, 1, word);
         assert.equal((await sumsBy(['user'], { userId: id, account: id }))[0]?.requests, 1, word);
-        assert.equal((await ledger().accounts({ limit: 1000 })).some(({ account }) => account === name), false, word);
+        assert.equal(
+          (await ledger().accounts({ limit: 1000 })).some(({ account }) => account === name),
+          false,
+          word,
+        );
       }
     });
   });

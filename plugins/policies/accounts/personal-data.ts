@@ -35,7 +35,9 @@ function planOfAccount(accounts: Records<AccountRecord>): PersonalData {
 function budgetsOfUser(api: Pick<PluginApi, 'books' | 'settings'>): PersonalData {
   const records = createBudgetRecords(api);
   const find = async (id: string): Promise<readonly NamedBudget[]> =>
-    (await records.read()).budgets.filter(({ owner, rule: { user, endUser } }) => owner === 'store' && (user === id || endUser === id));
+    (await records.read()).budgets.filter(
+      ({ owner, rule: { user, endUser } }) => owner === 'store' && (user === id || endUser === id),
+    );
   return {
     name: 'budgets',
     count: async ({ userId }) => (await find(userId)).length,

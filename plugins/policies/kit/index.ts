@@ -47,8 +47,8 @@ export {
 } from '../../../contract/operators.ts';
 export type { CalendarWindow, KeyOrigin, WindowRule } from './calendar-windows.ts';
 export {
-  firstInstantOf,
   endUserWindowPrefix,
+  firstInstantOf,
   isBudgetOf,
   KEY_ORIGINS,
   keyBudgetId,

@@ -13,8 +13,8 @@ import {
   type OpenRequest,
   requestKey,
 } from '../kit/ledger.ts';
-import { type FailureWatcher, timeOperations } from '../kit/timed.ts';
 import { createRename, type Renaming } from '../kit/rename.ts';
+import { type FailureWatcher, timeOperations } from '../kit/timed.ts';
 import { createCallRecords } from './records.ts';
 
 /** Atomic half of a store in this process's memory. The `keyv` store also uses it. */

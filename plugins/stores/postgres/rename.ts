@@ -16,7 +16,8 @@ const REPLACE_CALLS = `UPDATE tollgate.calls AS c SET account = CASE WHEN c.name
     name = r.name, user_id = r.user_id, tags = r.tags, session = r.session, facts = r.facts
   FROM json_to_recordset($3) AS r (at bigint, ref text, former text, name text, user_id text, tags text, session text, facts text)
   WHERE c.at = r.at AND c.ref = r.ref AND c.name = r.former`;
-const REMAINING = 'SELECT 1 FROM tollgate.calls WHERE user_id = $1 UNION ALL SELECT 1 FROM tollgate.calls WHERE name = $1 LIMIT 1';
+const REMAINING =
+  'SELECT 1 FROM tollgate.calls WHERE user_id = $1 UNION ALL SELECT 1 FROM tollgate.calls WHERE name = $1 LIMIT 1';
 
 const ENTRIES = 'SELECT n, ref, reason FROM tollgate.entries WHERE account = $1 ORDER BY n LIMIT 500';
 const RENAME_ENTRIES = `UPDATE tollgate.entries AS e SET account = $2, ref = r.ref, reason = r.reason

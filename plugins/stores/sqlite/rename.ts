@@ -60,7 +60,8 @@ export function createSqliteRename(database: Database, parts: Parts): NonNullabl
       next = renameEntries(renaming, next);
     }
     sql.renameAccount.run(id, account);
-    for (const { id: budget } of sql.budgets.all(name)) if (isBudget(String(budget))) sql.dropBudget.run(budget ?? null);
+    for (const { id: budget } of sql.budgets.all(name))
+      if (isBudget(String(budget))) sql.dropBudget.run(budget ?? null);
     sql.dropHolds.run(account, name);
     sql.dropEnded.run(account);
     for (const former of [account, shown]) sql.dropName.run(former);

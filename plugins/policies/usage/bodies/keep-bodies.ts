@@ -70,7 +70,11 @@ export function personalBodies(api: Pick<PluginApi, 'keyv' | 'books'>): Personal
     const found = new Set<string>();
     for (const filter of [{ userId }, { endUser: userId }])
       for (let after: string | undefined = ''; after !== undefined; ) {
-        const { calls, next } = await api.books.ledger.calls({ ...filter, limit: PAGE, ...(after !== '' && { after }) });
+        const { calls, next } = await api.books.ledger.calls({
+          ...filter,
+          limit: PAGE,
+          ...(after !== '' && { after }),
+        });
         await Promise.all(calls.map(async ({ id }) => (await look(id)) && found.add(id)));
         after = next;
       }

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import type { Call, Plan, Principal } from '../../../../../contract/index.ts';
-import { type CountedRequest, hashName, limitsOf, sourcesOf } from '../../../../../plugins/policies/accounts/holds/limits.ts';
+import {
+  type CountedRequest,
+  hashName,
+  limitsOf,
+  sourcesOf,
+} from '../../../../../plugins/policies/accounts/holds/limits.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Input of 4 tokens for the message and 1 for its text. */
