@@ -48,7 +48,6 @@ export { STANDARD_FORMATS } from './schema-formats.ts';
 export type { SseWriter, SseWriterOptions } from './sse-writer.ts';
 export { createSseWriter } from './sse-writer.ts';
 export type * from './store.ts';
-export { createNameReplacer } from './texts.ts';
 export type * from './units.ts';
 export type { TagRules } from './units.ts';
 export {

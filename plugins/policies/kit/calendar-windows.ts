@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { type BudgetRule, type BudgetValues, formatUsd } from '../../../contract/index.ts';
 import { WEEKDAYS } from '../../../contract/operators.ts';
 
@@ -135,28 +134,6 @@ export function keyBudgetId(limitsId: string): string {
 /** Ledger id of everything that a user has ever spent over all keys: a budget without an end. */
 export function userBudgetId(userId: string): string {
   return `user:${userId}`;
-}
-
-/**
- * Returns a test for the ledger ids of budgets that one person has: as a user, as an account with a plan, and as an end user. The same
- * ids are those of their shares.
- */
-export function isBudgetOf(name: string): (id: string) => boolean {
-  const [ofUser, ofEndUser] = [userBudgetId(name), `${endUserWindowPrefix(name)}:`];
-  return (id) => {
-    if (id === ofUser || id.startsWith(`${ofUser}#`) || id.startsWith(ofEndUser)) return true;
-    // `plan:<plan>:<account>:<budget>:<period>`; only the account may contain colons.
-    const [, rest = ''] = /^plan:[^:]*:(.*)$/s.exec(id) ?? [];
-    return rest.startsWith(`${name}:`) && OF_ACCOUNT.test(rest.slice(name.length + 1));
-  };
-}
-
-/** Budget and period at the end of a ledger id, with the share of a process. */
-const OF_ACCOUNT = /^[^:]*:(?:total|hour|day|week|month)(?:@\d+)?(?:#.*)?$/s;
-
-/** Ledger prefix of the budgets of an end user. */
-export function endUserWindowPrefix(endUser: string): string {
-  return `end-user:${createHash('sha256').update(endUser).digest('hex').slice(0, 32)}`;
 }
 
 /** Ledger prefix of a key's budgets; keys that replaced one another share that of the first. */

@@ -1,11 +1,5 @@
-import {
-  type CallFilter,
-  type CallRow,
-  createNameReplacer,
-  GatewayError,
-  type Ledger,
-} from '../../../contract/index.ts';
-import { isBudgetOf } from '../../policies/kit/index.ts';
+import { type CallFilter, type CallRow, GatewayError, type Ledger } from '../../../contract/index.ts';
+import { createNameReplacer, isBudgetOf } from '../../policies/kit/index.ts';
 import type { Dimensions } from './call-rows.ts';
 import { storeKey } from './check.ts';
 import { factText } from './facts.ts';

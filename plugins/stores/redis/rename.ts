@@ -2,15 +2,31 @@ import type { CallRow, Ledger } from '../../../contract/index.ts';
 import { indexedBy } from '../kit/call-filter.ts';
 import { type Dimensions, SUM_NAMES } from '../kit/call-rows.ts';
 import { digest } from '../kit/check.ts';
+import type { JournalMover } from '../kit/journal-mover.ts';
 import { accountKeyOf, createRename, type RenamedCall, type Renaming } from '../kit/rename.ts';
-import { accountRowId, nextVersion, pack, readAccountRow, unpack } from '../kit/versioned-ledger.ts';
+import {
+  accountRowId,
+  nextVersion,
+  pack,
+  readAccountRow,
+  type StoredRow,
+  unpack,
+  type VersionedRows,
+} from '../kit/versioned-ledger.ts';
 import { type Command, GROUP, type Keys, placeOf, readJson, scanHash } from './calls.ts';
 import { type Connection, scanKeys } from './connection.ts';
-import type { RedisLedgerRows } from './ledger.ts';
+
+/** Rows of the ledger in Redis. */
+interface Rows extends Pick<VersionedRows, 'read'> {
+  readonly keys: Keys;
+  readonly journal: Pick<JournalMover, 'drain'>;
+  /** Runs commands in one script if rows have the expected versions; otherwise returns the current rows. */
+  run(expected: ReadonlyMap<string, string>, commands: readonly Command[]): Promise<readonly StoredRow[] | undefined>;
+}
 
 interface Parts extends Pick<Ledger, 'calls' | 'report'> {
   readonly connection: Connection;
-  readonly ledgerRows: RedisLedgerRows;
+  readonly ledgerRows: Rows;
 }
 
 /** Entries or requests that are read at once. */
