@@ -14,11 +14,11 @@ import { type RawConfig, readRawConfig } from '../config/read.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import type { Plugin } from '../contract/plugin.ts';
 import { connect } from '../egress/http-client.ts';
+import { trySetUp } from './check-config.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, describeError, EXIT, type Terminal } from './io.ts';
 import { HERE } from './load.ts';
 import { quietLog } from './program-log.ts';
-import { trySetUp } from './start.ts';
 
 const run = promisify(execFile);
 

@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../config/core-schema.ts';
 import { firstCertificate, type TlsConfig } from '../config/tls.ts';
-import type { ConfigChange } from '../contract/gateway.ts';
+import type { ConfigChange } from '../contract/config-changes.ts';
 import { isObject } from '../contract/json.ts';
 import { childPointer, formatPath } from '../contract/pointers.ts';
 

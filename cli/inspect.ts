@@ -2,27 +2,23 @@ import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../config/load-config.ts';
 import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
-import { createConfigError, formatProblem } from '../config/problems.ts';
 import type { Principal, Target } from '../contract/call.ts';
 import type { ChatMessage } from '../contract/chat.ts';
 import { describeAge } from '../contract/model-ends.ts';
-import type { ProblemAt } from '../contract/pointers.ts';
 import { type TargetRow, targetRows } from '../contract/target-rows.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
 import { createId } from '../core/calls/ids.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
 import { targetsOfRequest } from '../models/catalog.ts';
-import { endingModels } from '../models/model-ends.ts';
 import { loadModelTable } from '../models/model-table.ts';
+import { inspectConfig } from './check-config.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
 import { formatChange } from './config-diff.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT, fitTable, type Terminal } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
 import { createProgramLog, quietLog } from './program-log.ts';
-import { trySetUp } from './start.ts';
-import { networkWarnings } from './warnings.ts';
 
 /**
  * `tollgate check`: reports all problems of the configuration at once, with file, line and column, and those that would
@@ -30,29 +26,10 @@ import { networkWarnings } from './warnings.ts';
  */
 export async function checkConfig(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
-  const { config, raw } = loaded;
-  let ending: readonly ProblemAt[] = [];
-  let left: readonly ProblemAt[] = [];
-  let models: readonly ProblemAt[] = [];
-  let unknown: readonly ProblemAt[] = [];
-  await trySetUp(loaded, quietLog(), ({ catalog, modelProblems, registry, loaded: { omitted = [] } }) => {
-    ending = endingModels(loaded, catalog);
-    models = modelProblems.list();
-    unknown = registry.unknownMembers.map(({ owner, message }) => ({
-      pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '',
-      atKey: true,
-      message,
-    }));
-    left = omitted.map(({ instance: { pointer }, reason }) => ({
-      pointer,
-      atKey: true,
-      message: `is optional and cannot be set up, so the gateway starts without it: ${reason}`,
-    }));
-  });
+  const { config } = loaded;
+  const warnings = await inspectConfig(loaded);
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
-  const found = [...networkWarnings(config), ...ending, ...models, ...left, ...unknown];
-  const warnings = createConfigError(found, raw).problems.map(formatProblem);
   for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
   const { date: prices } = loadModelTable();

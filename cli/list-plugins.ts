@@ -8,12 +8,12 @@ import { HOOKS, type HookName } from '../contract/hooks.ts';
 import { isObject, parseJson } from '../contract/json.ts';
 import type { PluginKind } from '../contract/plugin.ts';
 import type { ProcessState } from '../core/plugins/gather.ts';
+import { trySetUp } from './check-config.ts';
 import { callGateways } from './cluster/control.ts';
 import type { CommandContext } from './io.ts';
 import { createIo, fitTable, formatTable, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
 import { quietLog } from './program-log.ts';
-import { trySetUp } from './start.ts';
 
 /**
  * `tollgate plugins`: lists every configured plugin with its origin, its registrations, the order of hooks, and their

@@ -19,7 +19,7 @@ export function loadFor(
 }
 
 /** Folder, environment and secrets for finding the configuration. */
-export interface ConfigLocation extends Pick<ConfigInput, 'cwd' | 'env' | 'secrets'> {
+export interface ConfigLocation extends Pick<ConfigInput, 'cwd' | 'env' | 'secrets' | 'text'> {
   /** Configuration from this location, if already loaded. */
   readonly loaded?: LoadedConfig;
 }

@@ -68,7 +68,7 @@ export async function runLogout(context: CommandContext): Promise<void> {
 }
 
 /** Normalizes a gateway's address: no trailing slash. */
-function readGateway(text: string): string {
+export function readGateway(text: string): string {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
   const hint = 'Use https://gateway.example, or http://127.0.0.1:8787 on this machine, for example.';
@@ -196,7 +196,7 @@ async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, 
 }
 
 /** Returns a sign-in with a fresh token. Only one of several processes renews it; the others use the stored result. */
-async function renewed(url: string, note: (text: string) => void): Promise<SignIn> {
+export async function renewed(url: string, note: (text: string) => void): Promise<SignIn> {
   const isFresh = ({ renewAt }: SignIn): boolean => Date.now() < renewAt;
   const found = (await readStored()).signIns[url];
   if (!found) throw noSignIn(url);
@@ -260,6 +260,14 @@ async function revoke({ revocationEndpoint, refreshToken }: SignIn): Promise<voi
   if (status !== 200) throw new Error(`revocation: ${status}`);
 }
 
+/** Returns a `fetch` by the proxy and certificates of the environment. */
+export function createFetch(): typeof fetch {
+  const env = (name: string): string | undefined => process.env[name];
+  const [problem] = checkEnvironment(env);
+  if (problem) throw new CliError(`login ${problem.message}`, EXIT.usage, problem.hint);
+  return fetchBy(createProxyRoute(readEgress({}, readEnvironment(env), { file: () => '' })));
+}
+
 type Body = Readonly<Record<string, unknown>>;
 
 /**
@@ -271,30 +279,28 @@ async function send(
   to: string,
   form?: Readonly<Record<string, string>>,
 ): Promise<{ readonly status: number; readonly body: Body }> {
-  const env = (name: string): string | undefined => process.env[name];
-  const [problem] = checkEnvironment(env);
-  if (problem) throw new CliError(`login ${problem.message}`, EXIT.usage, problem.hint);
-  const proxyRoute = createProxyRoute(readEgress({}, readEnvironment(env), { file: () => '' }));
+  const fetchHere = createFetch();
   try {
-    const response = await fetchBy(proxyRoute)(to, {
+    const response = await fetchHere(to, {
       redirect: 'manual',
       signal: AbortSignal.timeout(REQUEST_MS),
       headers: { accept: 'application/json' },
       ...(form && { method: 'POST', body: new URLSearchParams(form) }),
     });
-    const value = parseJson(await readBounded(response));
+    const value = parseJson(await readBounded(response, MAX_BYTES));
     return { status: response.status, body: isObject(value) ? value : {} };
   } catch (error) {
     throw unavailable(gateway, `does not respond (${reasonOf(error)})`);
   }
 }
 
-async function readBounded(response: Response): Promise<string> {
+/** Reads a response as text; throws if it is larger. */
+export async function readBounded(response: Response, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
-    if (size > MAX_BYTES) throw new Error('its response is too large');
+    if (size > maxBytes) throw new Error('its response is too large');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -26,6 +26,7 @@ export interface FormerCommand {
 export const FORMER_COMMANDS: readonly FormerCommand[] = Object.freeze([
   { now: 'calls list', was: 'calls', summary: 'List recent calls' },
   { now: 'audit list', was: 'audit', summary: 'List changes by operators' },
+  { now: 'audit changes', was: 'changes', summary: 'List, confirm and reject changes that programs proposed' },
   { now: 'models list', was: 'models', summary: 'List models with prices and end dates' },
   { now: 'plugins list', was: 'plugins', summary: 'List plugins and the order of their hooks' },
   { now: 'targets list', was: 'targets', summary: 'Show target health' },
@@ -35,6 +36,7 @@ export const FORMER_COMMANDS: readonly FormerCommand[] = Object.freeze([
   { now: 'store import', was: 'import', summary: 'Read a file of "store export" into an empty store' },
   { now: 'config import', was: 'import', summary: 'Convert a configuration of LiteLLM, Portkey or Bifrost' },
   { now: 'config openapi', was: 'openapi', summary: 'Print the OpenAPI document of the configuration' },
+  { now: 'config mcp', was: 'mcp', summary: 'Offer a running gateway to an MCP client on stdio' },
   { now: 'config notices', was: 'notices', summary: 'Send a test notice to each receiver' },
   { now: 'calls top', was: 'top', summary: 'Live view of calls, spend and target health' },
   { now: 'calls mirrors', was: 'mirrors', summary: 'Compare calls with their copies at other models' },

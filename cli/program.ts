@@ -7,6 +7,11 @@ import { watchPluginExits } from './plugin-exit.ts';
 const PORT = ['--port <number>', 'replaces server.port; 0 selects a free port'] as const;
 const HOST = ['--host <address>', 'replaces server.host'] as const;
 
+const URL_OPTION = [
+  '--url <url>',
+  'address of the gateway; default: that of the configuration. TOLLGATE_API_KEY has the key, else a sign-in is used',
+] as const;
+
 const EXCHANGES = [
   ['--record <folder>', 'record requests and responses of providers in a folder, without secrets'],
   ['--replay <folder>', 'respond from a recording; send nothing'],
@@ -117,6 +122,47 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./login.ts')).runLogout,
   },
   {
+    name: 'mcp',
+    summary: 'Offer a running gateway to an MCP client on stdio',
+    options: [URL_OPTION],
+    load: async () => (await import('./mcp.ts')).runMcp,
+  },
+  {
+    name: 'changes',
+    summary: 'List, confirm and reject changes that programs proposed',
+    options: [URL_OPTION],
+    load: async () => (await import('./changes.ts')).listChanges,
+    subcommands: [
+      {
+        name: 'list',
+        summary: 'List proposed changes',
+        options: [URL_OPTION],
+        load: async () => (await import('./changes.ts')).listChanges,
+      },
+      {
+        name: 'show',
+        summary: 'Show what a change does',
+        args: [['<id>', 'id of the change']],
+        options: [URL_OPTION],
+        load: async () => (await import('./changes.ts')).showChange,
+      },
+      {
+        name: 'confirm',
+        summary: 'Make a change, with the rights of your key',
+        args: [['<id>', 'id of the change']],
+        options: [URL_OPTION],
+        load: async () => (await import('./changes.ts')).confirmChange,
+      },
+      {
+        name: 'reject',
+        summary: 'Reject a change',
+        args: [['<id>', 'id of the change']],
+        options: [URL_OPTION],
+        load: async () => (await import('./changes.ts')).rejectChange,
+      },
+    ],
+  },
+  {
     name: 'providers',
     summary: 'List providers and whether each can be called',
     load: async () => (await import('./inspect.ts')).listProviders,
@@ -202,7 +248,10 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
   return command.action(async (...given: unknown[]) => {
     const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
     const run = await load();
-    await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
+    // An option that the parent command has too is read there, wherever it stands.
+    const all = command.optsWithGlobals();
+    const own = command.options.map((option) => option.attributeName()).filter((name) => name in all);
+    await run({ terminal, globals: all, args, options: Object.fromEntries(own.map((name) => [name, all[name]])) });
   });
 }
 

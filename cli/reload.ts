@@ -1,17 +1,19 @@
 import { stat } from 'node:fs/promises';
-import path from 'node:path';
 import type { LoadedConfig } from '../config/load-config.ts';
-import { ConfigError, formatProblem } from '../config/problems.ts';
+import { ConfigError } from '../config/problems.ts';
 import { rereadSecrets } from '../config/secrets.ts';
 import type { AuditActor, AuditChange } from '../contract/audit.ts';
-import type { ConfigChange, ReloadControl, ReloadReport } from '../contract/gateway.ts';
+import type { ConfigChange } from '../contract/config-changes.ts';
+import type { ReloadControl, ReloadReport } from '../contract/gateway.ts';
 import type { Log } from '../contract/plugin.ts';
 import { connect } from '../egress/http-client.ts';
 import { type ControlWork, openControl } from './cluster/control.ts';
 import { diffConfigs } from './config-diff.ts';
+import { createDrafts, type DraftDeps } from './config-drafts.ts';
 import type { CommandContext } from './io.ts';
 import { describeError } from './io.ts';
 import { HERE, loadFor } from './load.ts';
+import { publicProblems } from './public-problems.ts';
 import { certificateWarnings, egressWarnings, logWarnings } from './warnings.ts';
 
 interface Reloader extends ReloadControl {
@@ -19,12 +21,14 @@ interface Reloader extends ReloadControl {
   readonly current: LoadedConfig;
 }
 
-interface ReloaderDeps {
+export interface ReloaderDeps {
   /** Active configuration. */
   readonly loaded: LoadedConfig;
   readonly log: Log;
-  /** Reads and checks the configuration files. */
-  read(): Promise<LoadedConfig>;
+  /** Reads and checks the configuration files; a text replaces the content of the main one. */
+  read(text?: string): Promise<LoadedConfig>;
+  /** Checks what a start would refuse; resolves with warnings. */
+  readonly inspect: DraftDeps['inspect'];
   /** Builds it while the current one serves, then activates it in all workers or in none. */
   swap(next: LoadedConfig): Promise<void>;
   /** Records why the last reload was refused, without secrets; undefined if it succeeded. */
@@ -34,8 +38,16 @@ interface ReloaderDeps {
 }
 
 /** Reloads the configuration of a running gateway. Problems are reported and the former configuration stays active. */
-export function createReloader({ loaded, log, read, swap, note, audit }: ReloaderDeps): Reloader {
+export function createReloader({ loaded, log, read, inspect, swap, note, audit }: ReloaderDeps): Reloader {
   let current = loaded;
+  let problemOfLast: string | undefined;
+  const lastProblem = {
+    get: () => problemOfLast,
+    set(problem: string | undefined) {
+      problemOfLast = problem;
+      note(problem);
+    },
+  };
   const readNext = async (): Promise<LoadedConfig> => {
     const next = await read();
     // Starting without a file means the built-in configuration; losing the file later does not.
@@ -54,7 +66,7 @@ export function createReloader({ loaded, log, read, swap, note, audit }: Reloade
       const changes = compareWith(next);
       await swap(next);
       current = next;
-      note(undefined);
+      lastProblem.set(undefined);
       logChanges(log, cause, next, changes);
       const { file } = next.config;
       return {
@@ -66,21 +78,23 @@ export function createReloader({ loaded, log, read, swap, note, audit }: Reloade
     } catch (error) {
       const problem = describeError(error).join('\n');
       const summary = describePublicly(error);
-      note(summary);
+      lastProblem.set(summary);
       log.error({ cause, problem }, 'the configuration was not reloaded; the previous one stays active');
       return { file: current.config.file, isReloaded: false, changes: [], problem, summary };
     }
   };
   let last: Promise<unknown> = Promise.resolve();
+  const reload = (cause: string, actor: AuditActor): Promise<ReloadReport> => {
+    const report = last.then(() => attempt(cause, actor));
+    last = report;
+    return report;
+  };
   return {
     get current() {
       return current;
     },
-    reload(cause, actor) {
-      const report = last.then(() => attempt(cause, actor));
-      last = report;
-      return report;
-    },
+    reload,
+    drafts: createDrafts({ current: () => current, read, inspect, compareWith, reload, lastProblem, audit, log }),
     async compare() {
       try {
         const next = await readNext();
@@ -127,16 +141,10 @@ function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: 
 const MAX_SHOWN = 3;
 const MAX_LENGTH = 600;
 
-/** Absolute paths, which `/readyz` must not show. */
-const PATH = /(?<![\w.])\/[^\s,;:"']+/g;
-
 function describePublicly(error: unknown): string {
-  const lines =
-    error instanceof ConfigError
-      ? error.problems.map((problem) => formatProblem({ ...problem, file: path.basename(problem.file) }))
-      : describeError(error).slice(0, 1);
+  const lines = publicProblems(error);
   const more = lines.length > MAX_SHOWN ? [`and ${lines.length - MAX_SHOWN} more`] : [];
-  const text = [...lines.slice(0, MAX_SHOWN), ...more].join(' ').replaceAll(PATH, '…');
+  const text = [...lines.slice(0, MAX_SHOWN), ...more].join(' ');
   return `the configuration was rejected; the previous one stays active: ${text.slice(0, MAX_LENGTH)}`;
 }
 
@@ -174,7 +182,7 @@ export async function startReloads(
   };
   const reloader = createReloader({
     ...deps,
-    read: () => loadFor(context, { ...HERE, secrets: given }),
+    read: (text) => loadFor(context, { ...HERE, secrets: given, text }),
     async swap(next) {
       await deps.swap(next);
       watch(next);

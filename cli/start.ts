@@ -1,26 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import Keyv from 'keyv';
 import type { LoadedConfig } from '../config/load-config.ts';
-import { GatewayError } from '../contract/errors.ts';
 import { describeAge } from '../contract/model-ends.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { ProblemAt } from '../contract/pointers.ts';
-import type { AccountDocuments, Counters, Ledger, Sets, Store } from '../contract/store.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
-import { createGeneration, type Generation } from '../core/calls/generation.ts';
-import { InnerRequests } from '../core/http/inner-requests.ts';
-import { Lifecycle } from '../core/http/lifecycle.ts';
-import { createMemory } from '../core/http/memory.ts';
-import { serveGeneration } from '../core/http/serve.ts';
-import { PluginState } from '../core/plugins/foundation.ts';
-import { createLocalGatherer } from '../core/plugins/gather.ts';
-import { setUpIsolated } from '../core/plugins/registry.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
-import { type ExchangeOptions, openEgress } from '../egress/egress.ts';
+import type { ExchangeOptions } from '../egress/egress.ts';
 import { endingModels } from '../models/model-ends.ts';
+import { inspectConfig } from './check-config.ts';
 import {
   countWorkers,
   onPrimary,
@@ -63,7 +51,7 @@ export async function run(context: CommandContext): Promise<void> {
     onError: ({ code }) => terminal.err.write(`The log cannot be written (${code}): lines are lost until it can.\n`),
   });
   if (count > 1 && worker === undefined) {
-    await runWorkers(count, loaded, context, logger);
+    await runWorkers(count, loaded, { context, log: logger, inspect: inspectConfig });
     await flushLog(logger);
     return;
   }
@@ -88,6 +76,7 @@ export async function run(context: CommandContext): Promise<void> {
           swap: gateway.use,
           note: gateway.recordReload,
           audit: gateway.audit,
+          inspect: inspectConfig,
           routing: gateway.routing,
           processStates: gateway.processStates,
         })
@@ -295,78 +284,4 @@ function tryLine({ url, providers, models }: Gateway, key: string | undefined): 
 /** Quotes a text as one shell word; paths of plain characters stay unquoted. */
 function quote(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-/**
- * Sets a configuration up as a start does, and closes it again. Opens no store, data folder or port, and plugins do not
- * become ready. Rejects with any problem that would stop a start; `look` gets the generation.
- */
-export async function trySetUp(
-  loaded: LoadedConfig,
-  log: Log,
-  look: (generation: Generation) => void = () => undefined,
-): Promise<void> {
-  countWorkers(loaded);
-  const dataDir = await mkdtemp(path.join(os.tmpdir(), 'tollgate-check-'));
-  const egress = openEgress(log);
-  const foundation = {
-    egress,
-    log,
-    state: new PluginState(),
-    gatherer: createLocalGatherer(),
-    storeWatch: { watchers: [] },
-    store: createAbsentStore(loaded.config.store.plugin),
-    close: () => egress.upstream.close(),
-  };
-  try {
-    const settings = Object.freeze({ ...loaded.settings, dataDir });
-    await setUpIsolated({ ...loaded, settings }, log, async (each) => {
-      const generation = await createGeneration(foundation, each);
-      try {
-        serveGeneration(generation, {
-          lifecycle: new Lifecycle(),
-          memory: createMemory(),
-          inner: new InnerRequests(),
-          countAdmin: () => Promise.resolve(),
-        });
-        look(generation);
-      } finally {
-        await generation.close();
-      }
-    });
-  } finally {
-    await foundation.close();
-    await rm(dataDir, { recursive: true, force: true });
-  }
-}
-
-/**
- * Store for a configuration that is only inspected: plugins can be set up with it, but every use fails with an error.
- */
-function createAbsentStore(kind: string): Store {
-  const documents = new Map<string, Keyv>();
-  return {
-    kind,
-    keyv<T>(namespace: string) {
-      const known = documents.get(namespace) ?? new Keyv({ namespace });
-      documents.set(namespace, known);
-      return known as Keyv<T>;
-    },
-    ledger: refuseAll<Ledger>(),
-    sets: refuseAll<Sets>(),
-    counters: refuseAll<Counters>(),
-    stored: () => refuseAll<AccountDocuments>(),
-    health: refuse,
-    close: () => Promise.resolve(),
-  };
-}
-
-function refuse(): Promise<never> {
-  return Promise.reject(
-    new GatewayError('store_unavailable', 'The configuration is only checked; the store is not open.'),
-  );
-}
-
-function refuseAll<T extends object>(): T {
-  return new Proxy({} as T, { get: () => refuse });
 }

@@ -100,6 +100,14 @@ const SERVER = map('Server settings: address, port, limits and TLS.', {
     default: false,
     description: 'Number of trusted proxies in front, for the client address; `true` is 1.',
   },
+  console: map('Changes of this file by operators.', {
+    write: {
+      type: 'boolean',
+      default: false,
+      description:
+        'Writes drafts of the console and the API to this file: aliases, model lists, plans, budgets and guardrails. Needs the scope `config:write`.',
+    },
+  }),
   tls: TLS_SCHEMA,
 });
 
@@ -205,7 +213,10 @@ type ServerValues = CoreValues['server'];
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */
 export interface ServerConfig
-  extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'failedCredentials' | 'cors' | 'workers' | 'watch'> {
+  extends Pick<
+    ServerValues,
+    'host' | 'port' | 'maxConnections' | 'failedCredentials' | 'cors' | 'workers' | 'watch' | 'console'
+  > {
   /** Prefix of all paths, such as `/llm`; empty for none. */
   readonly basePath: string;
   readonly bodyLimitBytes: number;

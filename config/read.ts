@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
 import path from 'node:path';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
 import type { Got } from 'got';
@@ -53,6 +55,8 @@ export interface ConfigInput {
   readonly connect?: Connect | undefined;
   /** Secrets that managers returned earlier. */
   readonly secrets?: Iterable<readonly [string, SecretText]> | undefined;
+  /** Content in place of the file's own, such as a draft. Imported files are read as usual. */
+  readonly text?: string | undefined;
 }
 
 /** Opens a control-plane client for these hosts alone. */
@@ -81,7 +85,13 @@ export interface RawConfig {
 }
 
 /** Finds and parses the configuration; throws a {@link ConfigError} for a missing file or bad syntax. */
-export async function readRawConfig({ cwd, env: given, configPath, secrets = [] }: ConfigInput): Promise<RawConfig> {
+export async function readRawConfig({
+  cwd,
+  env: given,
+  configPath,
+  secrets = [],
+  text,
+}: ConfigInput): Promise<RawConfig> {
   const here = await loadEnv(given, [cwd], cwd);
   const found = await findConfig(cwd, here, configPath);
   const isDefault = found === undefined;
@@ -89,7 +99,7 @@ export async function readRawConfig({ cwd, env: given, configPath, secrets = [] 
   const baseDir = isDefault ? cwd : path.dirname(file);
   const env = baseDir === cwd ? here : await loadEnv(given, [baseDir, cwd], cwd);
   const name = isDefault ? DEFAULT_FILE : displayPath(file, cwd);
-  const { value: parsed, positions, imported } = await loadFile(file, name, cwd, env);
+  const { value: parsed, positions, imported } = await loadFile(file, name, cwd, env, text);
   const { value, problems } = toPlain(parsed);
   if (!isMap(value)) {
     const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
@@ -109,6 +119,13 @@ export async function readRawConfig({ cwd, env: given, configPath, secrets = [] 
     texts: new Map<string, string>(),
     secrets: new Map(secrets),
   });
+}
+
+/** Identifies the file of a configuration among gateways on several machines; undefined without a file. */
+export function fileIdOf({ isDefault, files: [file] }: Pick<RawConfig, 'isDefault' | 'files'>): string | undefined {
+  if (isDefault || file === undefined) return undefined;
+  const own = existsSync(file) ? realpathSync(file) : file;
+  return createHash('sha256').update(`${hostname()}\0${own}`).digest('base64url').slice(0, 22);
 }
 
 /**
@@ -218,10 +235,11 @@ async function loadFile(
   name: string,
   cwd: string,
   env: Environment,
+  text?: string,
 ): Promise<Source & { readonly imported: readonly string[] }> {
   const sources = new Map<string, Positions>();
   const explorer = createExplorer(async (filepath, content) => {
-    const source = await parseFile(filepath, content, env);
+    const source = await parseFile(filepath, filepath === file ? (text ?? content) : content, env);
     sources.set(filepath, source.positions);
     return source.value;
   });

@@ -101,7 +101,7 @@ export const ERRORS = Object.freeze({
     status: 412,
     type: request,
     retry: false,
-    when: 'The object changed since the version in `If-Match`; read it again.',
+    when: 'The object changed since the version in `If-Match`; read it again. With `If-None-Match: *`: it exists.',
   },
   request_too_large: {
     status: 413,

@@ -1,19 +1,8 @@
 import type { Got } from 'got';
 import type { AuditActor } from './audit.ts';
 import type { RoutingState, Target } from './call.ts';
+import type { ConfigChange, DraftControl } from './config-changes.ts';
 import type { Log } from './units.ts';
-
-/** Difference between two configurations at one path. Secrets are masked. */
-export interface ConfigChange {
-  /** Path, such as `providers.openai.apiKey`. */
-  readonly path: string;
-  /** JSON; absent if the old configuration has no value there. */
-  readonly before?: string;
-  /** JSON; absent if the new configuration has no value there. */
-  readonly after?: string;
-  /** True if the change takes effect only after a restart. */
-  readonly needsRestart: boolean;
-}
 
 /** Result of a reload or of a trial. */
 export interface ReloadReport {
@@ -36,6 +25,8 @@ export interface ReloadControl {
   reload(cause: string, actor: AuditActor): Promise<ReloadReport>;
   /** Returns the changes that a reload would make, without making them. */
   compare(): Promise<ReloadReport>;
+  /** Drafts of changes to the configuration file. */
+  readonly drafts: DraftControl;
 }
 
 /** Statistics of one hook of an instance since the process started. */
@@ -98,6 +89,8 @@ export interface ConfigurationReport {
   readonly file: string;
   /** True for the built-in configuration. */
   readonly isDefault: boolean;
+  /** Same for all gateways that use this file; undefined without a file. */
+  readonly fileId?: string | undefined;
   /** Returns the effective configuration, defaults included, secrets masked. */
   printable(): Readonly<Record<string, unknown>>;
   /** Source of each value by JSON pointer, if not the file. */

@@ -10,6 +10,7 @@ export { CHAT_REQUEST, MAX_MESSAGES, MAX_PARTS } from './chat-schemas.ts';
 export type * from './chat-tools.ts';
 export type { ChunkHead } from './chunks.ts';
 export { chunkHead, deltaChunk, laterUsage, usageChunk } from './chunks.ts';
+export type * from './config-changes.ts';
 export type * from './dialect.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './errors.ts';

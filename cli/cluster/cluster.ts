@@ -15,8 +15,9 @@ import { ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import type { CommandContext } from '../io.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
-import { type Reloads, startReloads } from '../reload.ts';
+import { type ReloaderDeps, type Reloads, startReloads } from '../reload.ts';
 import { Connections } from './connections.ts';
+import { primaryDrafts, runDraftWork } from './drafts.ts';
 import { GATHER_MS, parseRawConfig, send, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
 
 /** Entry file of workers: that of the primary's build, even if `dist` points to a newer one. */
@@ -59,7 +60,11 @@ export function primaryReloads(): ReloadControl {
       process.on('message', listen);
       sendToPrimary({ tollgate: 'reload', id, ...wanted });
     });
-  return { reload: (cause, actor) => request({ cause, actor }), compare: () => request({}) };
+  return {
+    reload: (cause, actor) => request({ cause, actor }),
+    compare: () => request({}),
+    drafts: primaryDrafts(),
+  };
 }
 
 /**
@@ -252,6 +257,7 @@ class WorkerCluster implements Cluster {
         onStarted();
       }
       if (message.tollgate === 'reload') void this.#reload(worker, message);
+      if (message.tollgate === 'draft') void this.#draft(worker, message);
       void this.#connections.receive(worker, message);
       if (message.tollgate === 'gather')
         void this.gather(message.topic).then((values) =>
@@ -339,6 +345,12 @@ class WorkerCluster implements Cluster {
     const isTrial = cause === undefined || actor === undefined;
     const report = await (isTrial ? control.compare() : control.reload(cause, actor));
     send(worker, { tollgate: 'reloaded', id, report });
+  }
+
+  /** Reads, checks or writes drafts for a worker whose caller requested it. */
+  async #draft(worker: Worker, { id, work }: WorkerMessage & { readonly tollgate: 'draft' }): Promise<void> {
+    const { drafts } = await this.#reloads();
+    send(worker, { tollgate: 'drafted', id, result: await runDraftWork(drafts, work, this.#log) });
   }
 
   /** Sends an audit entry to a worker, which writes it to the audit log. */
@@ -430,8 +442,7 @@ export function countWorkers({
 export async function runWorkers(
   count: number,
   loaded: LoadedConfig,
-  context: CommandContext,
-  log: Log,
+  { context, log, inspect }: { readonly context: CommandContext; readonly log: Log } & Pick<ReloaderDeps, 'inspect'>,
 ): Promise<void> {
   const { terminal } = context;
   const workers: WorkerCluster = new WorkerCluster({
@@ -451,6 +462,7 @@ export async function runWorkers(
     },
     note: (problem) => workers.note(problem),
     audit: (change) => workers.audit(change),
+    inspect,
     routing: async () => mergeStates((await workers.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
     processStates: async () => (await workers.gather(PROCESS_TOPIC)) as readonly ProcessState[],
   });

@@ -27,7 +27,7 @@ type ControlCommand = keyof ControlReplies;
 
 /** Work that a gateway does for commands. */
 export interface ControlWork {
-  readonly reloader: ReloadControl;
+  readonly reloader: Pick<ReloadControl, 'reload' | 'compare'>;
   /** State of the targets, from all processes. */
   routing(): Promise<RoutingState>;
   /** State of each process. */

@@ -1,6 +1,8 @@
 import type { Worker } from 'node:cluster';
 import type { RawConfig } from '../../config/read.ts';
 import type { AuditActor, AuditChange } from '../../contract/audit.ts';
+import type { DraftControl } from '../../contract/config-changes.ts';
+import type { ErrorCode, ErrorOptions } from '../../contract/errors.ts';
 import type { ReloadReport } from '../../contract/gateway.ts';
 import type { Gatherer, Readers } from '../../core/plugins/gather.ts';
 
@@ -28,11 +30,26 @@ export type WorkerMessage =
   /** A worker's caller requests a reload or a comparison; the primary runs it. */
   | { readonly tollgate: 'reload'; readonly id: number; readonly cause?: string; readonly actor?: AuditActor }
   | { readonly tollgate: 'reloaded'; readonly id: number; readonly report: ReloadReport }
+  /** A worker's caller reads, checks or writes drafts; the primary does it. */
+  | { readonly tollgate: 'draft'; readonly id: number; readonly work: DraftWork }
+  | { readonly tollgate: 'drafted'; readonly id: number; readonly result: DraftResult }
   /** One worker writes an audit entry for the primary, which has no store. */
   | { readonly tollgate: 'audit'; readonly id: number; readonly change: AuditChange }
   | { readonly tollgate: 'audited'; readonly id: number; readonly isWritten: boolean }
   /** State of the last reload for `/readyz`. */
   | { readonly tollgate: 'note'; readonly problem?: string };
+
+/** Method of the drafts' control, and its arguments. */
+export type DraftWork = {
+  readonly [Method in keyof DraftControl]: {
+    readonly method: Method;
+    readonly args: Parameters<DraftControl[Method]>;
+  };
+}[keyof DraftControl];
+
+export type DraftResult =
+  | { readonly value: unknown }
+  | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly options: ErrorOptions } };
 
 /** Reason why the port could not be opened, in Node's words. */
 interface ListenProblem {

@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { aliasesOf, routesOf } from '../../config/model-routes.ts';
 import { VERSION } from '../../config/package-root.ts';
+import { fileIdOf } from '../../config/read.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation } from '../../contract/call.ts';
 import type { ChatChunk } from '../../contract/chat.ts';
@@ -212,7 +213,7 @@ function viewGateway(
       if (found) found.drained = names;
     },
     reset: (target) => health()?.reset(target),
-    configuration: { file, isDefault, printable, sources },
+    configuration: { file, isDefault, fileId: fileIdOf(loaded.raw), printable, sources },
     plugins: () => describePlugins(loaded, registry, book),
     reloads: () => foundation.reloads,
     reloadProblem: () => foundation.reloadProblem,

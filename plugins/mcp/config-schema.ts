@@ -85,16 +85,20 @@ const SERVER = {
 export const CONFIG_SCHEMA = {
   type: 'object',
   additionalProperties: false,
-  required: ['servers'],
-  description: 'MCP servers, offered to callers at `/mcp`. Off without this section.',
+  description: 'MCP servers, offered to callers at `/mcp`, and this gateway as one. Off without this section.',
   properties: {
     servers: {
       type: 'object',
-      minProperties: 1,
+      default: {},
       maxProperties: 100,
       propertyNames: { pattern: '^[a-z0-9][a-z0-9-]{0,30}$' },
       additionalProperties: SERVER,
       description: 'Servers by name.',
+    },
+    admin: {
+      type: 'boolean',
+      default: false,
+      description: 'Offers this gateway as an MCP server to operators at `/mcp-admin`, with the rights of their keys.',
     },
     chat: {
       type: 'object',
@@ -188,7 +192,12 @@ export function readBounds({ chat: { maxTurns, maxTime, maxCost } }: McpConfig):
 }
 
 /** Reads the servers. Throws an {@link OptionError} for options that exclude each other. */
-export function readServers({ servers, publicUrl, tokenKey }: McpConfig, baseDir: string): readonly ServerOptions[] {
+export function readServers(
+  { servers, admin, publicUrl, tokenKey }: McpConfig,
+  baseDir: string,
+): readonly ServerOptions[] {
+  if (Object.keys(servers).length === 0 && !admin)
+    throw new OptionError('/servers', 'has no server', 'Add one, or set "admin: true".');
   const read = Object.entries(servers).map(([name, server]) => readServer(name, server, baseDir));
   const [user] = read.filter(({ oauth }) => oauth !== undefined);
   for (const [option, value] of Object.entries({ publicUrl, tokenKey }))

@@ -1,4 +1,5 @@
 import { definePlugin, problemsOf } from '../../contract/index.ts';
+import { registerAdmin } from './admin/endpoint.ts';
 import { Authorization } from './authorization.ts';
 import { ToolCatalog } from './catalog.ts';
 import { assertPlans, CONFIG_SCHEMA, readBounds, readServers } from './config-schema.ts';
@@ -76,6 +77,7 @@ export default definePlugin({
       registerConnections({
         api,
         authorizations,
+        book,
         publicUrl,
         tokenKey,
         onRevoked: (server, user) => servers.get(server)?.dropUser(user),
@@ -88,6 +90,7 @@ export default definePlugin({
     const catalog = new ToolCatalog(servers, pins, api);
     registerEndpoint({ api, sdk, servers, catalog, hosts: config.hosts });
     registerManagement(api, servers, records);
+    if (config.admin) registerAdmin({ api, sdk, hosts: config.hosts });
     api.provide('server-tools', createServerTools({ api, servers, catalog, bounds: readBounds(config) }));
     api.operators.reportParts(() =>
       [...servers.values()].map(({ state: { name, state, problem } }) => ({

@@ -9,12 +9,13 @@ const HASH = 8;
 /** Valid names of tools. Others are not offered. */
 export const TOOL_NAME = /^(?!__proto__$)[\w./-]{1,128}$/;
 
-/**
- * Name of a server's tool in the joined list: `server__tool`. A longer name, or one with a dot or slash, is shortened and ends
- * with a hash of the whole name.
- */
+/** Name of a server's tool in the joined list: `server__tool`. */
 export function joinedName(server: string, tool: string): string {
-  const name = `${server}__${tool}`;
+  return toolName(`${server}__${tool}`);
+}
+
+/** Name that every vendor accepts. A longer one, or one with a dot or slash, is shortened and ends with a hash of the whole name. */
+export function toolName(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9_-]/g, '_');
   if (plain === name && name.length <= MAX_NAME) return name;
   const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH);

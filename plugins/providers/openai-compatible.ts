@@ -25,6 +25,7 @@ import { MEDIA_PARTS, NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages
 import { cacheRule, compileRules, createRequestWriter, mapFields, onceAModel } from '../formats/openai-chat/request.ts';
 import { count, failureIn, readResponse, reportedCostOf } from '../formats/openai-chat/response.ts';
 import { isSameResponse } from '../formats/openai-chat/same.ts';
+import { withSources } from '../formats/openai-chat/sources.ts';
 import { decodeStream, withOwnWire } from '../formats/openai-chat/stream.ts';
 import {
   CHAT_EFFECTS,
@@ -251,8 +252,9 @@ function createChatCodec(differences: Differences): ChatCodec {
     stream: (call) => (isOnResponses(call) ? responses.stream(call) : decodeStream(call, differences)),
     isOriginal: (body, response) => isObject(body) && isSameResponse(body, response),
   };
-  const read = differences.wire ? withOwnWire(codec, differences.wire) : codec;
-  return lenientChat(differences.thinkTags ? withThinkTags(read) : read, {
+  const own = differences.wire ? withOwnWire(codec, differences.wire) : codec;
+  const cited = differences.listsSources ? withSources(own) : own;
+  return lenientChat(differences.thinkTags ? withThinkTags(cited) : cited, {
     ...(unlimited !== undefined && { unlimited }),
     ownFunctions: fields?.['functions'] !== undefined,
     ...(unknown !== 'passed' && { innerFields: [...extras, ...options] }),

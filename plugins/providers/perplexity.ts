@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, readArray, readObject, readString } from '../../contract/index.ts';
+import { isObject, readObject } from '../../contract/index.ts';
 import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
 
 /**
@@ -50,7 +50,7 @@ export default openaiCompatible({
   },
   usageUnits: ({ num_search_queries: searches }) =>
     typeof searches === 'number' && searches > 0 ? { web_search_requests: searches } : undefined,
-  wire: { response: (body) => withSources(body, 'message'), events: () => (chunk) => withSources(chunk, 'delta') },
+  listsSources: true,
   listsModels: false,
   lacks: {
     'cached tokens': 'its usage does not count them',
@@ -61,28 +61,3 @@ export default openaiCompatible({
 });
 
 const ANY_OBJECT = Object.freeze({ type: 'json_schema', json_schema: { schema: { type: 'object' } } });
-
-/** Adds the search results, which it returns next to the choices, to the final message as OpenAI's citations. */
-function withSources(body: JsonObject, name: 'message' | 'delta'): JsonObject {
-  const { choices, search_results: found, citations, ...rest } = body;
-  const pages = sourcesOf(readArray(found), readArray(citations));
-  if (pages.length === 0) return { ...rest, ...(choices !== undefined && { choices }) };
-  return {
-    ...rest,
-    choices: readArray(choices).map((each) => {
-      const choice = readObject(each);
-      if (typeof choice['finish_reason'] !== 'string') return choice;
-      return { ...choice, [name]: { ...readObject(choice[name]), annotations: pages } };
-    }),
-  };
-}
-
-function sourcesOf(found: readonly unknown[], citations: readonly unknown[]): readonly object[] {
-  const pages = found.length > 0 ? found.map(readObject) : citations.map((url): JsonObject => ({ url }));
-  return pages.flatMap(({ url, title }) => {
-    const address = readString(url);
-    if (address === undefined) return [];
-    const page = { start_index: 0, end_index: 0, title: readString(title) ?? address, url: address };
-    return [{ type: 'url_citation', url_citation: page }];
-  });
-}

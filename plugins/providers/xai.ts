@@ -75,6 +75,7 @@ export default openaiCompatible({
   // A dollar is 10^10 ticks.
   usageCost: ({ cost_in_usd_ticks: ticks }) => (typeof ticks === 'number' ? ticks / 1e10 : undefined),
   repeatsReasoning: true,
+  listsSources: true,
   errors: {
     codes: { 'the service is currently unavailable': 'overloaded' },
     // An invalid key is a 400 without a code, an empty account a 403 or 429.

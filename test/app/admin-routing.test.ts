@@ -188,7 +188,8 @@ describe('POST /api/core/admin/reload', () => {
     const configPath = path.join(folder, 'tollgate.config.json');
     const load = () => loadConfig({ cwd: folder, env: {}, configPath });
     const log = createSilentLog();
-    const deps = { loaded: await load(), log, read: load, swap: use, note: noteReload, audit };
+    const inspect = () => Promise.resolve([]);
+    const deps = { loaded: await load(), log, read: load, inspect, swap: use, note: noteReload, audit };
     gateway.reloadBy(createReloader(deps));
     const before = JSON.parse(await readFile(configPath, 'utf8')) as object;
     await writeFile(configPath, JSON.stringify({ ...before, models: { other: 'echo/echo' } }));

@@ -1,7 +1,16 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
-import { chunk, LAST_CHUNK, respondWith, SSE_HEAD, type Wire } from '../support/vendors/scripted-upstream.ts';
+import {
+  chunk,
+  LAST_CHUNK,
+  respondWith,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+  type Wire,
+} from '../support/vendors/scripted-upstream.ts';
 
 const TEXT = 'Größe: 42 m. See §3.';
 const PAGE = { url: 'https://example.org/size', title: 'Sizes' };
@@ -302,4 +311,77 @@ describe('a vendor’s citations and media', () => {
     expect(response.headers.get('x-tollgate-dropped')).to.equal('reasoning');
     expect(JSON.stringify(rig.lastBody('gemini'))).not.to.include('Hm.');
   });
+});
+
+describe('pages that a vendor lists next to the choices', () => {
+  const SOURCES = [
+    { vendor: 'xai', model: 'grok-4.7', listed: { citations: [PAGE.url, 'https://example.org/more'] } },
+    { vendor: 'perplexity', model: 'sonar', listed: { search_results: [PAGE, { url: 'https://example.org/more' }] } },
+  ] as const;
+  const URLS = [PAGE.url, 'https://example.org/more'];
+  const head = { id: 'c', created: 1, model: 'm' };
+  const usage = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
+  let listed: object = {};
+  /** Chunk of a stream that lists the pages. */
+  let at: 'end' | 'usage' = 'end';
+  let vendor: ScriptedUpstream;
+  let gateway: TestGateway;
+  before(async () => {
+    vendor = await startScriptedUpstream(async (wire) => {
+      if ((wire.request.json() as { readonly stream?: boolean }).stream !== true) {
+        const message = { role: 'assistant', content: TEXT };
+        const choices = [{ index: 0, message, finish_reason: 'stop' }];
+        await wire.send(respondWith(200, { ...head, object: 'chat.completion', choices, usage, ...listed }));
+        return;
+      }
+      const chunkHead = { ...head, object: 'chat.completion.chunk' };
+      const end = { index: 0, delta: {}, finish_reason: 'stop' };
+      await sendEvents([
+        { ...chunkHead, choices: [{ index: 0, delta: { role: 'assistant', content: TEXT }, finish_reason: null }] },
+        { ...chunkHead, choices: [end], ...(at === 'end' && listed) },
+        { ...chunkHead, choices: [], usage, ...(at === 'usage' && listed) },
+      ])(wire);
+    });
+    const plans = { searching: { serverTools: ['web_search'] } };
+    const providers = Object.fromEntries(SOURCES.map((each) => [each.vendor, { baseUrl: vendor.url, apiKey: 'k' }]));
+    gateway = await startGateway({ providers, plans, defaultPlan: 'searching' });
+  });
+  after(async () => {
+    await gateway.stop();
+    await vendor.close();
+  });
+
+  const CLIENTS = [
+    {
+      name: 'chat',
+      cites: /"url_citation":\{[^}]*"url":"([^"]+)"/g,
+      path: '/v1/chat/completions',
+      body: { messages: USER },
+    },
+    {
+      ...{ name: 'Messages', cites: /"web_search_result_location"[^}]*"url":"([^"]+)"/g, path: '/v1/messages' },
+      body: { messages: USER, max_tokens: 100 },
+    },
+    { name: 'Responses', cites: /"url_citation"[^}]*"url":"([^"]+)"/g, path: '/v1/responses', body: { input: 'Hi' } },
+    { name: 'Gemini', cites: /"uri":"([^"]+)"/g, body: { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] } },
+  ];
+  for (const source of SOURCES)
+    for (const { name, cites, path, body } of CLIENTS) {
+      // Its own Responses API cites pages in the text.
+      if (source.vendor === 'xai' && name === 'Responses') continue;
+      for (const form of ['whole', 'streamed', 'streamed, listed with the usage'] as const)
+        it(`are citations in ${name}, by ${source.vendor}, ${form} (G15)`, async () => {
+          listed = source.listed;
+          at = form === 'streamed' ? 'end' : 'usage';
+          const model = `${source.vendor}/${source.model}`;
+          const stream = form !== 'whole';
+          const verb = stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
+          const given = path ?? `/v1beta/models/${model.replace('/', '%2F')}:${verb}`;
+          const reply = await gateway.post(given, { ...body, ...(path && { model, stream }) });
+          const text = await reply.text();
+          expect(reply.status, text).to.equal(200);
+          // The last event of a stream in Responses repeats the message.
+          expect(new Set([...text.matchAll(cites)].map(([, url]) => url)), text).to.deep.equal(new Set(URLS));
+        });
+    }
 });

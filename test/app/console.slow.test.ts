@@ -365,7 +365,7 @@ describe('the console in a browser', function () {
   it('creates a key with a budget, shows it once, and shows why it is refused when the budget is spent', async () => {
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
-    await page.getByRole('textbox', { name: /^User/ }).fill('max');
+    await page.getByRole('dialog').getByRole('combobox', { name: /^User/ }).fill('max');
     await page.getByRole('textbox', { name: /^Name/ }).fill('Claude Code');
     await page.getByRole('button', { name: 'Add' }).click();
     await page.getByRole('textbox', { name: /^US dollars/ }).fill('0.01');
@@ -410,7 +410,7 @@ describe('the console in a browser', function () {
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
     const drawer = page.getByRole('dialog');
-    await drawer.getByRole('textbox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
+    await drawer.getByRole('combobox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
     // A space types into the field; it closed the form when the focus was on its button.
     await page.keyboard.type(' x');
     await page.keyboard.press('Escape');
@@ -418,14 +418,14 @@ describe('the console in a browser', function () {
     // The question has the focus, and then the field again.
     await drawer.getByRole('button', { name: 'Keep editing' }).and(page.locator(':focus')).waitFor();
     await page.keyboard.press('Enter');
-    await drawer.getByRole('textbox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
-    expect(await drawer.getByRole('textbox', { name: /^User/ }).inputValue()).to.match(/ x$/);
+    await drawer.getByRole('combobox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
+    expect(await drawer.getByRole('combobox', { name: /^User/ }).inputValue()).to.match(/ x$/);
     await page.keyboard.press('Escape');
     await drawer.getByRole('button', { name: 'Discard' }).click();
     await drawer.waitFor({ state: 'detached' });
     // Nothing was typed: Escape closes at once.
     await page.getByRole('button', { name: 'New key' }).click();
-    await drawer.getByRole('textbox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
+    await drawer.getByRole('combobox', { name: /^User/ }).and(page.locator(':focus')).waitFor();
     await page.keyboard.press('Escape');
     await drawer.waitFor({ state: 'detached' });
   });
@@ -447,8 +447,8 @@ describe('the console in a browser', function () {
     expect(await drawer.locator('form > :is(label, fieldset), form .fields > :is(label, fieldset)').count()).to.equal(
       fields.length,
     );
-    await drawer.getByRole('textbox', { name: /^Account/ }).fill('research');
-    await drawer.getByRole('textbox', { name: /^Providers/ }).fill('north, echo');
+    await drawer.getByRole('combobox', { name: /^Account/ }).fill('research');
+    await drawer.getByRole('combobox', { name: /^Providers/ }).fill('north, echo');
     await drawer.getByRole('combobox', { name: /^Team and tags/ }).fill('team=search');
     await drawer.getByRole('textbox', { name: /^Name/ }).fill('all of it');
     await drawer.getByRole('button', { name: 'Create the key' }).click();
@@ -459,6 +459,81 @@ describe('the console in a browser', function () {
       '/keys?name=all',
     );
     expect(data.map(({ providers, tags }) => [providers, tags])).to.deep.equal([[['north', 'echo'], ['team=search']]]);
+  });
+
+  it('has every field of the API in the form of a budget, and replaces no other one (G45)', async () => {
+    expected = /412/;
+    await admin('PUT', '/budgets/nights', { amount_usd: 3, every: 'day' });
+    await show('budgets');
+    await page.getByRole('button', { name: 'New budget' }).click();
+    const drawer = page.getByRole('dialog');
+    await drawer.getByRole('textbox', { name: /^Name/ }).and(page.locator(':focus')).waitFor();
+    await drawer.getByText(/more fields/).click();
+    for (const label of ['Key', 'Plan', 'End user', 'Provider', 'Timezone', 'Starts on'])
+      await drawer.getByLabel(new RegExp(`^${label}`)).waitFor();
+    await drawer.getByRole('textbox', { name: /^Name/ }).fill('nights');
+    await drawer.getByRole('textbox', { name: /^US dollars/ }).fill('7');
+    await drawer.getByRole('combobox', { name: /^Each/ }).selectOption('week');
+    await drawer.getByLabel(/^End user/).fill('*');
+    await drawer.getByLabel(/^Tag/).fill('team=search');
+    await drawer.getByRole('button', { name: 'Save' }).click();
+    await drawer.getByText('This name is taken').waitFor();
+    await drawer.getByRole('textbox', { name: /^Name/ }).fill('customers');
+    await drawer.getByRole('button', { name: 'Save' }).click();
+    await drawer.waitFor({ state: 'detached' });
+    const [nights, customers] = await Promise.all(
+      ['nights', 'customers'].map((name) => admin<Record<string, unknown>>('GET', `/budgets/${name}`)),
+    );
+    expect([nights?.['amount_usd'], nights?.['every']]).to.deep.equal(['3.00', 'day']);
+    expect(customers).to.include({ every: 'week', end_user: '*', tag: 'team=search' });
+    await page
+      .getByRole('row', { name: /customers/ })
+      .getByText('end user *')
+      .waitFor();
+  });
+
+  it('reports that the object of an open form was deleted, and creates it again with the input', async () => {
+    expected = /412|404/;
+    await show('budgets');
+    await page.getByRole('button', { name: 'Edit nights' }).click();
+    const drawer = page.getByRole('dialog');
+    await drawer.getByRole('textbox', { name: /^US dollars/ }).fill('4');
+    await admin('DELETE', '/budgets/nights');
+    await drawer.getByRole('button', { name: 'Save' }).click();
+    await drawer.getByText('Someone else deleted it').waitFor();
+    await drawer.getByRole('button', { name: 'Keep my input for a new one' }).click();
+    await drawer.getByRole('button', { name: 'Create it again' }).click();
+    await drawer.waitFor({ state: 'detached' });
+    expect((await admin<{ amount_usd: string }>('GET', '/budgets/nights')).amount_usd).to.equal('4.00');
+  });
+
+  it('raises a budget until a time, adds money to an account, and rotates a key', async () => {
+    await show('budgets');
+    await page.getByRole('button', { name: 'Raise nights' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: /^US dollars/ }).fill('2');
+    expect(await dialog.getByLabel(/^Until/).inputValue()).to.match(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/);
+    await dialog.getByRole('button', { name: 'Raise', exact: true }).click();
+    await page.getByRole('button', { name: 'End the raises of nights' }).click();
+    await page.getByRole('button', { name: 'End the raises of nights' }).waitFor({ state: 'detached' });
+    await show('accounts?id=lena');
+    await page.getByRole('button', { name: 'Add money' }).click();
+    await dialog.getByRole('textbox', { name: /^US dollars/ }).fill('25');
+    await dialog.getByRole('textbox', { name: /^Reason/ }).fill('invoice 7');
+    await dialog.getByRole('button', { name: 'Add money' }).click();
+    await page.getByText('invoice 7').waitFor();
+    const made = { user_id: 'kim', name: 'old one' };
+    const { api_key_info: key } = await admin<{ api_key_info: { id: string } }>('POST', '/keys', made);
+    await show(`keys?edit=${key.id}`);
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    const rotation = page.getByRole('dialog', { name: /^Rotate/ });
+    await rotation.getByLabel(/^Seconds that the old key stays valid/).fill('60');
+    // Escape closes the question of the inner form, and not the form below it.
+    await page.keyboard.press('Escape');
+    await rotation.getByRole('button', { name: 'Keep editing' }).click();
+    await rotation.getByRole('button', { name: 'Rotate' }).click();
+    await page.getByText('it cannot be shown again').waitFor();
+    await page.getByRole('button', { name: 'Done' }).click();
   });
 
   it('shows all times in one zone, and money in cents with the exact amount in the title (G45)', async () => {
@@ -510,6 +585,62 @@ describe('the console in a browser', function () {
     await page.getByRole('button', { name: 'Copy as curl' }).waitFor();
   });
 
+  it('lists the calls of a time that is dragged over on a chart', async () => {
+    await show('');
+    const drag = async (name: RegExp, from: number, to: number): Promise<void> => {
+      const chart = page.getByRole('img', { name });
+      await chart.scrollIntoViewIfNeeded();
+      const { x, y, width, height } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+      await page.mouse.move(x + width * from, y + height / 2);
+      await page.mouse.down();
+      await page.mouse.move(x + width * to, y + height / 2, { steps: 4 });
+      await page.mouse.up();
+    };
+    await drag(/^Errors\. /, 0.9, 0.99);
+    await page.getByRole('heading', { name: 'Calls', exact: true }).waitFor();
+    expect(page.url()).to.match(/outcome=error&from=.*&to=/);
+    await page.locator('tbody').getByText('provider_unavailable').first().waitFor();
+    await drag(/^Calls of the last/, 0.05, 0.2);
+    await page.getByText('No call matches').waitFor();
+    // The fields of the filter have the same time, and another range replaces it.
+    expect(await page.getByLabel('From', { exact: true }).inputValue()).to.match(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/);
+    await page.getByRole('combobox', { name: 'Range' }).selectOption('last hour');
+    await page.locator('tbody').getByText('provider_unavailable').first().waitFor();
+    expect(page.url()).to.match(/outcome=error&last=1h$/);
+    // By the keyboard, the steps of the table lead to the same list.
+    await show('');
+    await page.getByText('As a table').click();
+    await page.getByRole('region', { name: 'Calls over time' }).getByRole('link').last().press('Enter');
+    await page.getByRole('heading', { name: 'Calls', exact: true }).waitFor();
+    expect(page.url()).to.match(/from=.*&to=/);
+  });
+
+  it('offers known names in the filters of a list', async () => {
+    await show('calls');
+    await page.getByRole('button', { name: /^More filters/ }).click();
+    for (const [label, typed, value] of [
+      ['User', 'len', 'lena'],
+      ['Key', 'lapt', undefined],
+      ['Model', '', 'm'],
+      ['Alias', '', 'smart'],
+      ['Provider', '', 'south'],
+      ['Team or tag', '', 'team=search'],
+      ['Error code', '', 'rate_limited'],
+      ['HTTP status', '', '429'],
+      ['Address', '', '127.0.0.1'],
+      ['Operation', '', 'chat'],
+    ] as const) {
+      const field = page.getByRole('combobox', { name: label, exact: true });
+      await field.focus();
+      await field.pressSequentially(typed);
+      const list = page.locator(`datalist[id="${await field.getAttribute('list')}"] option`);
+      const option =
+        value === undefined ? list.and(page.locator('[value^=tg_]')) : list.and(page.locator(`[value="${value}"]`));
+      await option.first().waitFor({ state: 'attached' });
+      await field.fill('');
+    }
+  });
+
   it('reports usage by two groups in an own range, compared with the range before', async () => {
     const today = new Date().toISOString().slice(0, 10);
     await show(`usage?period=range&from=${today}&to=${today}&by=user&and=model&compare=previous`);
@@ -533,7 +664,7 @@ describe('the console in a browser', function () {
 
   it('offers only models that can be called in the playground (G45)', async () => {
     await show('playground');
-    const model = page.getByRole('combobox', { name: 'Model', exact: true });
+    const model = page.getByRole('combobox', { name: /^Model/ });
     await page.locator('datalist#models option').first().waitFor({ state: 'attached' });
     const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
       'GET',
@@ -551,7 +682,7 @@ describe('the console in a browser', function () {
     await show('playground?model=north/m');
     await page.getByRole('button', { name: 'Add a second model' }).click();
     await page.getByLabel('Second model').fill('echo/echo');
-    await page.getByLabel('Prompt').fill('Say it');
+    await page.getByLabel('Prompt', { exact: true }).fill('Say it');
     await page.keyboard.press('Control+Enter');
     await page.getByText('It works').waitFor();
     await page.getByText(/\$0\.0014.*by north\/m/).waitFor();
@@ -562,7 +693,7 @@ describe('the console in a browser', function () {
   });
 
   it('sends pictures and tools from the playground, shows the calls, and shows the request as code', async () => {
-    await page.getByLabel('Prompt').fill('please call');
+    await page.getByLabel('Prompt', { exact: true }).fill('please call');
     const pixel = Buffer.from('R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==', 'base64');
     await page.getByLabel('Images').setInputFiles({ name: 'dot.gif', mimeType: 'image/gif', buffer: pixel });
     await page.getByAltText('Number 1').waitFor();
@@ -585,12 +716,77 @@ describe('the console in a browser', function () {
     }
   });
 
+  it('compares three models at once, each with its own cost, first token and error', async () => {
+    expected = /503/;
+    await show('');
+    await show('playground?model=north/m');
+    await page.locator('small', { hasText: '$3 in, $15 out per million tokens' }).waitFor();
+    const prompt = page.getByLabel('Prompt', { exact: true });
+    await prompt.fill('Say it');
+    if ((await page.getByRole('button', { name: 'One model' }).count()) > 0)
+      await page.getByRole('button', { name: 'One model' }).click();
+    await page.getByRole('button', { name: 'Add a second model' }).click();
+    await page.getByRole('button', { name: 'Add a third model' }).click();
+    await page.getByLabel('Second model').fill('echo/echo');
+    await page.getByLabel('Third model').fill('south/m');
+    await page.getByLabel('Tools, as JSON').fill('');
+    await prompt.press('Control+Enter');
+    await page.getByRole('region', { name: 'Response of south/m' }).getByRole('alert').waitFor();
+    await page.getByRole('region', { name: 'Response of north/m' }).getByText('It works').waitFor();
+    const rows = page.getByRole('region', { name: 'Compared models' }).locator('tbody tr');
+    await rows.filter({ hasText: 'north/m' }).getByText('$0.0014').waitFor();
+    await rows.filter({ hasText: 'echo/echo' }).getByText('lowest').waitFor();
+    expect(await rows.filter({ hasText: 'south/m' }).textContent()).to.match(/south\/m\s*–\s*–/);
+  });
+
+  it('continues a conversation with parameters and a schema, and shares it by a link without secrets', async () => {
+    await page.getByRole('button', { name: 'One model' }).click();
+    await page.getByText('Parameters').click();
+    await page.getByLabel('Temperature').fill('0.2');
+    await page.getByLabel('Seed').fill('7');
+    await page.getByLabel('Schema of the response').fill('[1]');
+    await page.getByRole('button', { name: /^Send/ }).click();
+    await page.getByRole('alert').getByText('The schema must be an object').waitFor();
+    await page.getByLabel('Schema of the response').fill('{ "type": "object" }');
+    const region = page.getByRole('region', { name: 'Response of north/m' });
+    await page.getByRole('button', { name: /^Send/ }).click();
+    await region.getByRole('button', { name: 'Continue from this response' }).click();
+    const prompt = page.getByLabel('Prompt', { exact: true });
+    await prompt.fill(`and now with ${adminKey}`);
+    await page.getByRole('button', { name: /^Send/ }).click();
+    await region.getByRole('button', { name: 'Continue from this response' }).waitFor();
+    const sent = JSON.parse(vendors[0]?.requests.at(-1)?.body.toString() ?? '') as Record<string, unknown>;
+    expect(sent).to.include({ temperature: 0.2, seed: 7 });
+    expect(sent['response_format']).to.have.property('type', 'json_schema');
+    expect(sent['messages']).to.have.length(3);
+
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: /^Copy link/ }).click();
+    await page.getByText('Copied').waitFor();
+    const shared = String(await page.evaluate('navigator.clipboard.readText()'));
+    expect(new URL(shared).search).to.equal('');
+    const other = await context.newPage();
+    watch(other);
+    await other.goto(shared);
+    await other.getByLabel('Prompt 1', { exact: true }).waitFor();
+    expect(await other.getByLabel('Prompt', { exact: true }).inputValue()).to.equal('and now with …');
+    expect(await other.getByLabel('Response 1', { exact: true }).inputValue()).to.equal('It works');
+    expect(await other.getByLabel('Temperature').inputValue()).to.equal('0.2');
+    expect(other.url()).to.equal(`${gateway.url}/console#/playground`);
+    await other.goto(`${gateway.url}/console#/playground?draft=abc`);
+    await other.getByText('The link is incomplete').waitFor();
+    await other.close();
+    await page.getByRole('button', { name: 'Start a new conversation' }).click();
+    await page.getByLabel('Schema of the response').fill('');
+    await prompt.fill('please call');
+  });
+
   it('preserves the input when the person visits another page', async () => {
     await page.getByRole('link', { name: 'Models' }).click();
     await page.getByRole('heading', { name: 'Models' }).waitFor();
     await page.goBack();
     await page.getByRole('heading', { name: 'Playground' }).waitFor();
-    expect(await page.getByLabel('Prompt').inputValue()).to.equal('please call');
+    expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).to.equal('please call');
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
     await page.getByRole('textbox', { name: /^Name/ }).fill('half typed');
@@ -650,8 +846,8 @@ describe('the console in a browser', function () {
   it('lets an owner create keys and budgets within the team, and prevents overwriting a team unseen', async () => {
     await show('teams?team=team%3Dsearch');
     await page.getByRole('button', { name: 'New budget' }).click();
-    await page.getByLabel('Name').fill('batch');
-    await page.getByLabel('US dollars').fill('2');
+    await page.getByRole('textbox', { name: 'Name' }).fill('batch');
+    await page.getByRole('textbox', { name: /^US dollars/ }).fill('2');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('team=search~batch', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'New key' }).click();
@@ -756,14 +952,14 @@ describe('the console in a browser', function () {
     expected = /401/;
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
-    await page.getByRole('textbox', { name: /^User/ }).fill('kim');
+    await page.getByRole('dialog').getByRole('combobox', { name: /^User/ }).fill('kim');
     await context.clearCookies();
     await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
     await page.getByRole('textbox', { name: /^Admin key/ }).fill(adminKey);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'detached' });
-    expect(await page.getByRole('textbox', { name: /^User/ }).inputValue()).to.equal('kim');
+    expect(await page.getByRole('dialog').getByRole('combobox', { name: /^User/ }).inputValue()).to.equal('kim');
     await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByText('it cannot be shown again').waitFor();
     await page.getByRole('button', { name: 'Done' }).click();

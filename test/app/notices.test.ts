@@ -143,6 +143,7 @@ describe('notices', () => {
       loaded: await read(),
       log: createSilentLog(),
       read,
+      inspect: () => Promise.resolve([]),
       swap: use,
       note: noteReload,
       audit,

@@ -58,6 +58,15 @@ describe('the overview of recent calls', () => {
       expect(body.is_complete).to.equal(true);
     });
 
+  it('has the calls of a user or a model alone', async () => {
+    const { body: lena } = await operator.call('GET', '/overview?user=lena&model=m');
+    expect(lena.totals).to.include({ requests: 6, errors: 4, refused: 0 });
+    expect(lena.causes.every(({ model }: { model: string | null }) => model !== 'echo')).to.equal(true);
+    const { body: other } = await operator.call('GET', '/overview?user=other');
+    expect(other.totals).to.include({ requests: 0, cost_usd: '0.00' });
+    expect(other.causes).to.deep.equal([]);
+  });
+
   it('groups failures by error and model, with their number and the time of the first', async () => {
     const { body } = await operator.call('GET', '/overview');
     const rows = body.causes.map((cause: Record<string, unknown>) => [

@@ -9,6 +9,7 @@ import {
   startRealtimeVendor,
 } from '../support/vendors/realtime-vendor.ts';
 import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const CANARY = 'canary-my-diagnosis-is-private';
 const ABSURD: readonly unknown[] = [-1, 1e30, '5000', null, {}, 0, 1.5];
@@ -20,6 +21,8 @@ interface OwnWay {
   call(key: string, text?: string): Promise<boolean>;
   /** True if the vendor reports usage. */
   readonly hasUsage: boolean;
+  /** Of a protocol with a lasting connection: sends so many calls at once by one. Resolves when each has an end. */
+  readonly flood?: (key: string, count: number) => Promise<void>;
 }
 
 /** Line of a file of requests. */
@@ -148,6 +151,14 @@ describe('attacks on operations with a protocol of their own', () => {
         client.socket.close();
         return isDone;
       },
+      async flood(key, count) {
+        const client = await openRealtime({ url: gateway.url, key });
+        const response = { max_output_tokens: 100, output_modalities: ['text'], instructions: 'Hello there' };
+        for (let at = 0; at < count; at += 1) client.send({ type: 'response.create', response });
+        const ends = () => client.events.filter(({ type }) => type === 'response.done' || type === 'error').length;
+        await until('each message has an end', () => client.code !== undefined || ends() >= count);
+        client.socket.close();
+      },
     },
   ];
 
@@ -216,6 +227,21 @@ describe('attacks on operations with a protocol of their own', () => {
         expect(sent).to.equal(1);
         expect(await spentBy(key)).to.be.closeTo(most, 1);
       });
+
+      const { flood } = way;
+      if (flood)
+        it('passes on what the budget holds of a flood of small messages, and goes on serving others', async () => {
+          const most = await maxOf(way);
+          const key = await createKey('--budget', ((most * 3.5) / 1e6).toFixed(9));
+          const other = await createKey();
+          sent = 0;
+          const flooded = flood(key, 500);
+          const served = way.call(other);
+          await flooded;
+          expect(await served, 'the other caller').to.equal(true);
+          expect(sent - 1).to.be.within(1, 3);
+          expect(await spentBy(key)).to.be.at.most(most * 3.5);
+        });
 
       it('leaves no text of the caller in the log or the metrics', async () => {
         await way.call(await createKey(), CANARY);

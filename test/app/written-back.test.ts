@@ -119,4 +119,19 @@ describe('data read by operators', () => {
     ] as const)
       expect(await gateway.command(...words), words.join(' ')).to.deep.equal((await call('GET', path)).body);
   });
+
+  for (const [what, path, body] of [
+    ['budget', '/budgets/nights', { amount_usd: 1, every: 'day' }],
+    ['plan', '/plans/nights', { rpm: 1 }],
+    ['team', '/teams/team=ads', { owners: { users: ['ann'] } }],
+  ] as const)
+    it(`is created, and never replaced, with If-None-Match: ${what}`, async () => {
+      const { call } = operator;
+      const create = () => call('PUT', path, body, { 'if-none-match': '*' });
+      expect((await create()).status).to.equal(200);
+      const again = await create();
+      expect([again.status, again.body.error.code]).to.deep.equal([412, 'precondition_failed']);
+      expect(again.body.error.message).to.include('This name is taken');
+      expect((await call('PUT', path, body)).status).to.equal(200);
+    });
 });

@@ -2,8 +2,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { trySetUp } from '../../cli/check-config.ts';
 import { describeError } from '../../cli/io.ts';
-import { trySetUp } from '../../cli/start.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { createGateway } from '../../core/app.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { trySetUp } from '../../cli/check-config.ts';
 import { describeError } from '../../cli/io.ts';
-import { trySetUp } from '../../cli/start.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { createGateway } from '../../core/app.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';

@@ -2,10 +2,10 @@
  * All commands of `tollgate` as data, and a function that runs a plugin's command in this process as the program does.
  */
 
+import { trySetUp } from '../../cli/check-config.ts';
 import { reportFailure } from '../../cli/io.ts';
 import { runPluginCommand } from '../../cli/plugin-commands.ts';
 import { COMMANDS } from '../../cli/program.ts';
-import { trySetUp } from '../../cli/start.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { createSilentLog } from '../support/log.ts';
 import type { Finished } from '../support/processes/cli.ts';

@@ -7,6 +7,7 @@ import {
   BEHAVIOURS,
   CLIENTS,
   type ClientRun,
+  canChat,
   DEAR_MODELS,
   NODE,
   ON_BUDGET,
@@ -15,6 +16,7 @@ import {
   ON_TEMPLATES,
   OPERATIONS,
   TEMPLATE_MODELS,
+  WITHOUT_CHAT,
 } from './table.ts';
 
 /** Cells (`works`, or a word with its reason after a colon) by row, then by behaviour. */
@@ -22,6 +24,7 @@ export type Matrix = Record<string, Record<string, string>>;
 
 const PAGE = path.join(PACKAGE_ROOT, 'docs', 'clients.md');
 const MATRIX = /(<!-- matrix -->\n)([\s\S]*?)(<!-- end of matrix -->)/;
+const REFUSED = /(<!-- without chat -->\n)([\s\S]*?)(<!-- end of without chat -->)/;
 const MODELS = /(<!-- models -->\n)([\s\S]*?)(<!-- end of models -->)/;
 const BUDGETS = /(<!-- budgets -->\n)([\s\S]*?)(<!-- end of budgets -->)/;
 const SELF_HOSTED = /(<!-- templates -->\n)([\s\S]*?)(<!-- end of templates -->)/;
@@ -36,6 +39,11 @@ export function rowOf({ title, format }: Pick<ClientRun, 'title' | 'format'>): s
 /** Reads the matrix from the page. */
 export function readMatrix(): Matrix {
   return readCells(MATRIX, 2, BEHAVIOURS);
+}
+
+/** Reads the results of clients whose own chat format is refused. */
+export function readWithoutChat(): Matrix {
+  return readCells(REFUSED, 2, WITHOUT_CHAT);
 }
 
 /** Reads the results of operations other than chat from the page: cells by client, then by operation. */
@@ -112,6 +120,7 @@ interface Found {
 
 export function writePage({ matrix, models, budgets, operations, templates }: Found): void {
   const runs = CLIENTS.flatMap((row) => row.runs);
+  const withoutChat = runs.filter((each) => !canChat(each));
   const date = new Date().toISOString().slice(0, 10);
   const run = `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n`;
   const otherThanChat = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
@@ -119,7 +128,8 @@ export function writePage({ matrix, models, budgets, operations, templates }: Fo
     [MODELS, writeLoops(['Client'], OPENAI_MODELS, ON_OPENAI, models)],
     [SELF_HOSTED, writeLoops(['Client', 'Format'], Object.keys(TEMPLATE_MODELS), ON_TEMPLATES, templates)],
     [BUDGETS, writeLoops(['Client', 'Format'], Object.keys(DEAR_MODELS), ON_BUDGET, budgets)],
-    [MATRIX, run + writeCells(['Client', 'Format'], BEHAVIOURS, runs.map(rowOf), matrix)],
+    [MATRIX, run + writeCells(['Client', 'Format'], BEHAVIOURS, runs.filter(canChat).map(rowOf), matrix)],
+    [REFUSED, writeCells(['Client', 'Format'], WITHOUT_CHAT, withoutChat.map(rowOf), matrix)],
     [NOT_CHAT, writeCells(['Client'], OPERATIONS, otherThanChat, operations)],
     [SET_UP, writeSetUps()],
   ] as const;

@@ -1,7 +1,16 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
-import { readBudgets, readMatrix, readModels, readOperations, readTemplates, rowOf, writePage } from './page.ts';
+import {
+  readBudgets,
+  readMatrix,
+  readModels,
+  readOperations,
+  readTemplates,
+  readWithoutChat,
+  rowOf,
+  writePage,
+} from './page.ts';
 import {
   lanesOf,
   type Outcome,
@@ -33,7 +42,7 @@ const chosen = CLIENTS.filter(({ id }) => wanted.length === 0 || wanted.some((wo
 const failure = await install('node', [NODE]);
 if (failure !== undefined) throw new Error(`${NODE} does not install: ${failure}`);
 
-const matrix = readMatrix();
+const matrix = { ...readMatrix(), ...readWithoutChat() };
 const models = readModels();
 const budgets = readBudgets();
 const operations = readOperations();

@@ -52,9 +52,14 @@ export const BEHAVIOURS = Object.freeze([
     'models',
     'count',
     'websocket',
-    'rerank',
   ],
 ] as const);
+
+/** Columns of clients whose own chat format is refused. */
+export const WITHOUT_CHAT = Object.freeze(['set-up', 'chat', 'errors', 'rerank'] as const);
+
+/** Returns true for a client whose own chat format the gateway speaks. */
+export const canChat = ({ refused }: Pick<ClientRun, 'refused'>): boolean => refused?.['chat'] === undefined;
 
 export const OPERATIONS = Object.freeze([
   ...['embeddings', 'images', 'edits', 'transcription', 'translation', 'speech', 'moderations', 'rerank', 'files'],

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { trySetUp } from '../../cli/start.ts';
+import { trySetUp } from '../../cli/check-config.ts';
 import { listBuiltins } from '../../config/import-plugin.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';

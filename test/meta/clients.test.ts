@@ -7,22 +7,34 @@ import {
   readModels,
   readOperations,
   readSetUpPart,
+  readWithoutChat,
   rowOf,
   writeSetUps,
 } from '../clients/page.ts';
-import { CLIENTS, DEAR_MODELS, ON_BUDGET, ON_OPENAI, ON_OPERATIONS, OPERATIONS } from '../clients/table.ts';
+import { CLIENTS, canChat, DEAR_MODELS, ON_BUDGET, ON_OPENAI, ON_OPERATIONS, OPERATIONS } from '../clients/table.ts';
 
 describe('docs/clients.md', () => {
   const runs = CLIENTS.flatMap((row) => row.runs);
 
   it('has a row for each client that npm run clients runs', () => {
-    expect(Object.keys(readMatrix())).to.deep.equal(runs.map(rowOf));
+    expect(Object.keys(readMatrix())).to.deep.equal(runs.filter(canChat).map(rowOf));
+    const others = runs.filter((run) => !canChat(run));
+    expect(Object.keys(readWithoutChat())).to.deep.equal(others.map(rowOf));
+  });
+
+  it('streams tools with each client that chats, Python’s requests among them (42)', () => {
+    const rows = Object.entries(readMatrix());
+    expect(rows.map(([row]) => row).join()).to.include('requests');
+    for (const [row, cells] of rows) expect(cells['tools, streamed'], row).to.match(/^(?:works|emulated)/);
   });
 
   it('has no failing cell', () => {
-    const failing = [...Object.entries(readMatrix()), ...Object.entries(readOperations())].flatMap(([row, cells]) =>
-      Object.entries(cells).flatMap(([behaviour, cell]) => (cell.startsWith('fails') ? [`${row} ${behaviour}`] : [])),
-    );
+    const tables = [readMatrix(), readWithoutChat(), readOperations()];
+    const failing = tables
+      .flatMap(Object.entries<Record<string, string>>)
+      .flatMap(([row, cells]) =>
+        Object.entries(cells).flatMap(([behaviour, cell]) => (cell.startsWith('fails') ? [`${row} ${behaviour}`] : [])),
+      );
     expect(failing).to.deep.equal([]);
   });
 

@@ -155,6 +155,9 @@ export async function getVersion<T>(path: string): Promise<Versioned<T>> {
   return { value: (await response.json()) as T, etag: response.headers.get('etag') ?? '' };
 }
 
+/** Version of an object that does not exist yet: a change with it creates the object, and replaces none. */
+export const NEW = '*';
+
 /** Changes an object; with `etag` only if it was not changed meanwhile. */
 export async function change<T>(
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
@@ -162,7 +165,8 @@ export async function change<T>(
   body?: unknown,
   etag?: string,
 ): Promise<T> {
-  const response = await send(method, pathOf(path), body, etag ? { 'if-match': etag } : {});
+  const condition = etag === NEW ? { 'if-none-match': NEW } : etag ? { 'if-match': etag } : {};
+  const response = await send(method, pathOf(path), body, condition);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
@@ -273,8 +277,9 @@ async function openIdSession(): Promise<Session | null> {
     () => undefined,
   );
   if (!state) return null;
-  const [hasSpeech, hasAgents] = await Promise.all([hasRoute('/speech'), hasRoute('/agent')]);
-  const features = [...(hasSpeech ? ['speech'] : []), ...(hasAgents ? ['agents'] : [])];
+  const routes = { speech: '/speech', agents: '/agent', mcp: '/mcp', changes: '/changes' };
+  const known = await Promise.all(Object.values(routes).map(hasRoute));
+  const features = Object.keys(routes).filter((_, at) => known[at]);
   return { user: state.user_id, scopes: state.scopes, features, endsAt: state.ends_at ?? undefined, version: '' };
 }
 

@@ -102,6 +102,18 @@ export function startOfDay(text: string, later = 0): string {
   return new Date(at).toISOString();
 }
 
+/** Day and minute of a time in the chosen zone, as a field for a time takes them: `2026-11-30T08:15`. */
+export function wallClock(iso: string): string {
+  const options = { dateStyle: 'short', timeStyle: 'short', timeZone: zone.value } as const;
+  return new Intl.DateTimeFormat('sv', options).format(new Date(iso)).replace(' ', 'T');
+}
+
+/** Instant of a {@link wallClock}, as ISO 8601; the text itself if it is not one. */
+export function instantOf(text: string): string {
+  const at = new Date(zone.value === 'UTC' ? `${text}Z` : text);
+  return Number.isNaN(at.getTime()) ? text : at.toISOString();
+}
+
 /** Duration until a time, such as `in 4 min` or `in 7 days`. */
 export function until(iso: string): string {
   const minutes = Math.round((Date.parse(iso) - Date.now()) / 60_000);

@@ -1,28 +1,17 @@
 import { useState } from 'preact/hooks';
-import { change, get, getVersion, may, type Page, session } from './api.ts';
+import { change, get, getVersion, session } from './api.ts';
 import { KeySpending } from './budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
+import { ActionButton } from './object-form.tsx';
 import { changesOf, type Draft, draftOf, readDraft, type Schema, SchemaFields, useBodySchema } from './schema-form.tsx';
-import type { Key, Team } from './shapes.ts';
+import type { Key } from './shapes.ts';
 import { Button, Choice, Code, Conflict, Copy, Dialog, Problem, Spinner, useLoad } from './ui.tsx';
 
 /** Fields that a form of a key shows at once. */
 const FIRST = ['user_id', 'name', 'tags', 'plan', 'budgets', 'rpm', 'tpm', 'models', 'expires_at'];
 
-/** Names of plans and teams, which the form offers. */
-function useSuggestions(): Readonly<Record<string, readonly string[]>> {
-  const plans = useLoad(may('plans:read') ? 'plans' : undefined, () =>
-    get<Page<{ readonly name: string }>>('/plans', { limit: 1000 }),
-  );
-  const teams = useLoad(may('teams:read') ? 'teams' : undefined, () => get<Page<Team>>('/teams'));
-  return {
-    ...(plans.data && { plan: plans.data.data.map(({ name }) => name) }),
-    ...(teams.data && { tags: teams.data.data.map(({ tag }) => tag) }),
-  };
-}
-
 function KeyFields({ schema, draft, set }: { schema: Schema; draft: Draft; set: (draft: Draft) => void }) {
-  return <SchemaFields schema={schema} draft={draft} set={set} first={FIRST} suggestions={useSuggestions()} />;
+  return <SchemaFields schema={schema} draft={draft} set={set} first={FIRST} />;
 }
 
 /** Text typed for a new key survives a change of the page, until the key is created or the form is cancelled. */
@@ -170,25 +159,47 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
   );
 }
 
-/** Blocks a key, or revokes it after a confirmation. */
+/** Rotates or blocks a key, or revokes it after a confirmation. */
 function EndKey({ item, onClose }: { item: Key; onClose: () => void }) {
   const [isSure, setSure] = useState(false);
+  const [successor, setSuccessor] = useState<string>();
   const [error, setError] = useState<unknown>();
-  const act = (word: 'block' | 'unblock' | 'revoke'): void => {
+  const path = `/keys/${item.id}`;
+  const act = (word: 'unblock' | 'revoke'): void => {
     setError(undefined);
-    change('POST', `/keys/${item.id}/${word}`).then(onClose, setError);
+    change('POST', `${path}/${word}`).then(onClose, setError);
   };
+  if (successor !== undefined)
+    return <MadeKey text={successor} model={item.models?.[0] ?? 'echo/echo'} onClose={onClose} />;
   return (
     <>
-      <h3>Stop the key</h3>
+      <h3>Replace or stop the key</h3>
       <p class="muted">
-        Takes effect within five seconds. A blocked key can be unblocked; a revoked key is rejected permanently.
+        Takes effect within five seconds. A rotated key has a successor with its limits and budgets. A blocked key can
+        be unblocked; a revoked key is rejected permanently.
       </p>
       <Problem error={error} />
       <div class="actions">
-        <Button onClick={() => act(item.blocked_at ? 'unblock' : 'block')}>
-          {item.blocked_at ? 'Unblock' : 'Block'}
-        </Button>
+        <ActionButton
+          label="Rotate"
+          title={`Rotate ${item.prefix}`}
+          route="/keys/{id}/rotate"
+          path={`${path}/rotate`}
+          first={['overlap_seconds']}
+          onDone={({ api_key: key }) => setSuccessor(String(key))}
+        />
+        {item.blocked_at ? (
+          <Button onClick={() => act('unblock')}>Unblock</Button>
+        ) : (
+          <ActionButton
+            label="Block"
+            title={`Block ${item.prefix}`}
+            route="/keys/{id}/block"
+            path={`${path}/block`}
+            first={['reason']}
+            onDone={onClose}
+          />
+        )}
         {isSure ? (
           <Button kind="danger" onClick={() => act('revoke')}>
             Revoke {item.prefix} for good

@@ -2,7 +2,8 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { getPages, getSome, hrefOf, type Page, pathOf, type Query } from './api.ts';
-import { count } from './format.ts';
+import { count, instantOf, wallClock } from './format.ts';
+import { type NameKind, useKnownNames } from './known-names.tsx';
 import { linkTo, route, setWords } from './routing.ts';
 import { Button, Choice, type Column, Copy, type Loaded, Problem, Search, Spinner, Table, useLoad } from './ui.tsx';
 
@@ -13,7 +14,12 @@ export interface Filter {
   readonly name: string;
   readonly label: string;
   readonly options?: readonly (readonly [value: string, text: string])[];
-  readonly type?: 'search' | 'date';
+  /** Default: text. The value of a `time` is an instant. */
+  readonly type?: 'date' | 'time';
+  /** Known names that its field offers. */
+  readonly names?: NameKind;
+  /** Filters that it excludes. */
+  readonly clears?: readonly string[];
   readonly placeholder?: string;
   /** Shown after a click on “More filters”, or if it is set. */
   readonly isMore?: boolean;
@@ -32,23 +38,41 @@ export function useList<Row>(path: string | undefined, query: Query): Loaded<Pag
 /** Names of the parameters that a page of a list has besides its filters. */
 const POSITION = Object.freeze({ after: undefined, order: undefined });
 
-function FilterField({ filter: { name, label, options, type, placeholder } }: { filter: Filter }) {
+/** Field of a filter, whose value is part of the address. */
+export function FilterField({ filter, shown }: { filter: Filter; shown?: readonly string[] | undefined }) {
+  const { name, label, options, type, placeholder, names, clears = [] } = filter;
   const value = route.value.query[name] ?? '';
-  const onPick = (text: string): void => setWords({ ...POSITION, [name]: text });
+  const offer = useKnownNames({ kind: names, shown });
+  const onPick = (text: string): void => {
+    const cleared = Object.fromEntries(clears.map((other) => [other, undefined]));
+    setWords({ ...POSITION, ...(text && cleared), [name]: type === 'time' && text ? instantOf(text) : text });
+  };
   if (options) return <Choice label={label} value={value} options={options} onPick={onPick} />;
+  const isTime = type === 'time';
   return (
-    <Search
-      label={label}
-      value={value}
-      onPick={onPick}
-      {...(type && { type })}
-      {...(placeholder !== undefined && { placeholder })}
-    />
+    <>
+      <Search
+        label={label}
+        value={isTime && value ? wallClock(value) : value}
+        onPick={onPick}
+        {...(type && { type: isTime ? 'datetime-local' : type })}
+        {...(placeholder !== undefined && { placeholder })}
+        {...offer.field}
+      />
+      {offer.list}
+    </>
   );
 }
 
+interface FiltersProps {
+  readonly label: string;
+  readonly filters: readonly Filter[];
+  /** Values in the rows on the page by filter, which its field offers. */
+  readonly shown?: Readonly<Record<string, readonly string[]>>;
+}
+
 /** Fields of the filters, with a link that removes all. */
-export function Filters({ label, filters }: { label: string; filters: readonly Filter[] }) {
+export function Filters({ label, filters, shown = {} }: FiltersProps) {
   const { page, query } = route.value;
   const [isWhole, setWhole] = useState(false);
   const isSet = filters.some(({ name }) => query[name]);
@@ -61,7 +85,7 @@ export function Filters({ label, filters }: { label: string; filters: readonly F
       {filters
         .filter(({ name, isMore }) => !isMore || isWhole || query[name])
         .map((filter) => (
-          <FilterField key={filter.name} filter={filter} />
+          <FilterField key={filter.name} filter={filter} shown={shown[filter.name]} />
         ))}
       {(hidden > 0 || isWhole) && (
         <Button kind="quiet" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>

@@ -151,8 +151,8 @@ export function useFeed(
   useEffect(() => {
     if (!isOn) return undefined;
     // The feed has no time filter: its first calls may be older than the range.
-    const { last, ...words } = filter;
-    const oldest = oldestOf(last);
+    const { last, from, ...words } = filter;
+    const oldest = from === undefined ? oldestOf(last) : Date.parse(String(from));
     // Starts with the newest calls, so that none is missed between the list and the feed.
     const source = new EventSource(hrefOf(pathOf('/calls', { ...words, follow: 'true', limit: 20 })));
     let waiting: Call[] = [];

@@ -3,14 +3,17 @@ import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { findSession, hrefOf, installation, isLost, may, minutesAhead, session, signOut } from './api.ts';
 import { isUtc, zone } from './format.ts';
+import { type ICONS, Icon } from './icon.tsx';
 import { Accounts } from './pages/accounts.tsx';
 import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
+import { Changes } from './pages/changes.tsx';
 import { Configuration } from './pages/configuration.tsx';
 import { Home } from './pages/home.tsx';
 import { Keys } from './pages/keys.tsx';
+import { McpServers } from './pages/mcp.tsx';
 import { Models } from './pages/models.tsx';
 import { Playground } from './pages/playground.tsx';
 import { Plugins } from './pages/plugins.tsx';
@@ -27,6 +30,7 @@ import { Button, PageHead } from './ui.tsx';
 
 interface PageRow {
   readonly title: string;
+  readonly icon: keyof typeof ICONS;
   readonly Page: ComponentType;
   /** Scopes of which one is required to show it. */
   readonly needs?: readonly string[];
@@ -37,28 +41,30 @@ interface PageRow {
 /** Pages in the groups of the navigation. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, PageRow>>>> = Object.freeze({
   Activity: {
-    home: { title: 'Overview', Page: Home },
-    calls: { title: 'Calls', Page: Calls, needs: ['calls:read'] },
-    usage: { title: 'Usage', Page: Usage, needs: ['usage:read'] },
+    home: { title: 'Overview', icon: 'home', Page: Home },
+    calls: { title: 'Calls', icon: 'lines', Page: Calls, needs: ['calls:read'] },
+    usage: { title: 'Usage', icon: 'bars', Page: Usage, needs: ['usage:read'] },
   },
   Access: {
-    keys: { title: 'API keys', Page: Keys, needs: ['keys:read'] },
-    users: { title: 'Users', Page: Users, needs: ['users:read'] },
-    teams: { title: 'Teams', Page: Teams, needs: ['teams:read', 'teams:own'] },
-    accounts: { title: 'Accounts', Page: Accounts, needs: ['accounts:read'] },
-    budgets: { title: 'Budgets', Page: Budgets, needs: ['budgets:read'] },
+    keys: { title: 'API keys', icon: 'key', Page: Keys, needs: ['keys:read'] },
+    users: { title: 'Users', icon: 'person', Page: Users, needs: ['users:read'] },
+    teams: { title: 'Teams', icon: 'people', Page: Teams, needs: ['teams:read', 'teams:own'] },
+    accounts: { title: 'Accounts', icon: 'card', Page: Accounts, needs: ['accounts:read'] },
+    budgets: { title: 'Budgets', icon: 'coin', Page: Budgets, needs: ['budgets:read'] },
   },
   Models: {
-    models: { title: 'Models', Page: Models, needs: ['models:read'] },
-    targets: { title: 'Targets', Page: Targets, needs: ['targets:read'] },
-    playground: { title: 'Playground', Page: Playground, needs: ['models:call'] },
-    speech: { title: 'Speech', Page: Speech, needs: ['models:call'], feature: 'speech' },
-    agents: { title: 'Agents', Page: Agents, needs: ['models:call'], feature: 'agents' },
+    models: { title: 'Models', icon: 'cube', Page: Models, needs: ['models:read'] },
+    targets: { title: 'Targets', icon: 'target', Page: Targets, needs: ['targets:read'] },
+    playground: { title: 'Playground', icon: 'chat', Page: Playground, needs: ['models:call'] },
+    speech: { title: 'Speech', icon: 'sound', Page: Speech, needs: ['models:call'], feature: 'speech' },
+    agents: { title: 'Agents', icon: 'tree', Page: Agents, needs: ['models:call'], feature: 'agents' },
   },
   Gateway: {
-    plugins: { title: 'Plugins', Page: Plugins, needs: ['config:read'] },
-    configuration: { title: 'Configuration', Page: Configuration, needs: ['config:read'] },
-    audit: { title: 'Audit', Page: Audit, needs: ['audit:read'] },
+    mcp: { title: 'MCP servers', icon: 'stack', Page: McpServers, needs: ['mcp:read'], feature: 'mcp' },
+    changes: { title: 'Changes', icon: 'check', Page: Changes, feature: 'changes' },
+    plugins: { title: 'Plugins', icon: 'plug', Page: Plugins, needs: ['config:read'] },
+    configuration: { title: 'Configuration', icon: 'sliders', Page: Configuration, needs: ['config:read'] },
+    audit: { title: 'Audit', icon: 'record', Page: Audit, needs: ['audit:read'] },
   },
 });
 const PAGES: Readonly<Record<string, PageRow>> = Object.freeze(Object.assign({}, ...Object.values(GROUPS)));
@@ -84,9 +90,13 @@ function mayOneOf(needs: readonly string[] | undefined): boolean {
   return needs === undefined || needs.some(may);
 }
 
+function isConfigured(feature: string | undefined): boolean {
+  return feature === undefined || session.value?.features.includes(feature) === true;
+}
+
 /** True if the page is in the navigation of this session. */
 function isShown({ needs, feature }: PageRow): boolean {
-  return mayOneOf(needs) && (feature === undefined || session.value?.features.includes(feature) === true);
+  return mayOneOf(needs) && isConfigured(feature);
 }
 
 function Nav() {
@@ -99,9 +109,10 @@ function Nav() {
           <div key={group}>
             <p aria-hidden="true">{group}</p>
             <ul aria-label={group}>
-              {shown.map(([name, { title }]) => (
+              {shown.map(([name, { title, icon }]) => (
                 <li key={name}>
                   <a href={linkTo(name)} aria-current={route.value.page === name ? 'page' : undefined}>
+                    <Icon shape={icon} />
                     {title}
                   </a>
                 </li>
@@ -182,15 +193,33 @@ function NotYours({ needs = [] }: { needs: readonly string[] | undefined }) {
   );
 }
 
+function NotConfigured({ title }: { title: string }) {
+  return (
+    <>
+      <PageHead title={title} />
+      <p>
+        This gateway has no {title.toLowerCase()} configured. <a href={hrefOf('/docs/config')}>All options</a>
+      </p>
+    </>
+  );
+}
+
+/** Page of the address, or the reason why this session does not have it. */
+function Shown() {
+  const row = shown.value;
+  if (!row) return <Unknown />;
+  const { Page, title, needs, feature } = row;
+  if (!mayOneOf(needs)) return <NotYours needs={needs} />;
+  return isConfigured(feature) ? <Page key={route.value.page} /> : <NotConfigured title={title} />;
+}
+
 function App() {
-  const Page = shown.value?.Page ?? Unknown;
   const name = route.value.page;
   // Move the focus to the heading of a new page.
   useEffect(() => document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true }), [name]);
   if (session.value === undefined) return <main class="alone muted">Loading …</main>;
   if (session.value === null) return <SignIn />;
   const { user, version } = session.value;
-  const needs = shown.value?.needs;
   return (
     <div class="frame">
       <aside class={isMenuOpen.value ? 'open' : ''}>
@@ -234,7 +263,7 @@ function App() {
       </aside>
       <main>
         <ClockNote />
-        {mayOneOf(needs) ? <Page key={name} /> : <NotYours needs={needs} />}
+        <Shown />
         {isLost.value && <SignInAgain />}
       </main>
     </div>

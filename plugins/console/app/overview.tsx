@@ -1,8 +1,9 @@
-import { get } from './api.ts';
+import { get, type Query } from './api.ts';
 import { clock, count, day, milliseconds, usd, zone } from './format.ts';
 import { nextStep } from './next-steps.ts';
 import { linkTo, route, setWords } from './routing.ts';
 import type { Cause, Overview, OverviewSums } from './shapes.ts';
+import { TimeBars } from './time-bars.tsx';
 import { Badge, Button, type Column, type Loaded, Panel, Problem, Spinner, Table, Time, Usd, useLoad } from './ui.tsx';
 
 /** Calls over time, and the causes of failures. */
@@ -26,14 +27,28 @@ export function useOverview(isAllowed: boolean): Loaded<Overview> {
 interface Figure {
   readonly name: string;
   readonly tone?: 'bad' | 'warn';
+  /** Outcome of its calls, if not all. */
+  readonly outcome?: string;
   number(sums: OverviewSums): number;
   tell(sums: OverviewSums): string;
 }
 
 const FIGURES: readonly Figure[] = [
   { name: 'Calls', number: ({ requests }) => requests, tell: ({ requests }) => count(requests) },
-  { name: 'Errors', tone: 'bad', number: ({ errors }) => errors, tell: ({ errors }) => count(errors) },
-  { name: 'Rejections', tone: 'warn', number: ({ refused }) => refused, tell: ({ refused }) => count(refused) },
+  {
+    name: 'Errors',
+    tone: 'bad',
+    outcome: 'error',
+    number: ({ errors }) => errors,
+    tell: ({ errors }) => count(errors),
+  },
+  {
+    name: 'Rejections',
+    tone: 'warn',
+    outcome: 'refused',
+    number: ({ refused }) => refused,
+    tell: ({ refused }) => count(refused),
+  },
   { name: 'Cost', number: ({ cost_usd: cost }) => Number(cost), tell: ({ cost_usd: cost }) => usd(cost) },
   {
     name: 'Duration p95',
@@ -87,7 +102,14 @@ export function OverTime({ overview }: { overview: Loaded<Overview> }) {
               rows={data.steps}
               keyOf={({ at }) => at}
               columns={[
-                { name: range === 'week' ? 'Day' : 'From', cell: (step: Step) => nameOf(step, range) },
+                {
+                  name: range === 'week' ? 'Day' : 'From',
+                  cell: (step: Step) => (
+                    <a href={linkTo('calls', timeOf(step.at, data.steps[data.steps.indexOf(step) + 1]?.at ?? data.to))}>
+                      {nameOf(step, range)}
+                    </a>
+                  ),
+                },
                 ...FIGURES.map(
                   ({ name, tell }): Column<Step> => ({
                     name,
@@ -104,12 +126,14 @@ export function OverTime({ overview }: { overview: Loaded<Overview> }) {
   );
 }
 
-const HEIGHT = 28;
-const STEP = 10;
+/** Filter of calls for a range of time. Ranges exclude each other. */
+function timeOf(from: string, to: string): Readonly<Record<string, string | undefined>> {
+  return { from, to, last: undefined };
+}
 
 function Tile({
-  figure: { name, tone, number, tell },
-  overview: { steps, totals },
+  figure: { name, tone, outcome, number, tell },
+  overview: { steps, totals, to },
   range,
 }: {
   figure: Figure;
@@ -123,25 +147,59 @@ function Tile({
     <div class="tile">
       <span class="muted">{name}</span>
       <b class="big">{tell(totals)}</b>
-      <svg
-        class="sparkline wide-bars"
-        role="img"
-        aria-label={`${name}. ${label}`}
-        viewBox={`0 0 ${steps.length * STEP} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        height={HEIGHT}
-      >
-        <title>{label}</title>
-        {steps.map((step, at) => {
-          const height = most > 0 ? (number(step) / most) * HEIGHT : 0;
-          return (
-            <g key={step.at}>
-              <rect x={at * STEP} y={HEIGHT - 1} width={STEP - 2} height={1} class="floor" />
-              <rect x={at * STEP} y={HEIGHT - height} width={STEP - 2} height={height} class={tone ?? ''} />
-            </g>
-          );
-        })}
-      </svg>
+      <TimeBars
+        bars={steps.map((step) => ({ at: step.at, value: number(step) }))}
+        end={to}
+        label={`${name}. ${label}`}
+        tone={tone}
+        onPick={(from, end) => {
+          location.hash = linkTo('calls', { outcome, ...timeOf(from, end) });
+        }}
+      />
+    </div>
+  );
+}
+
+/** Filters that a chart of calls can have, too. */
+const CHART_FILTERS = ['account', 'user', 'key', 'tag', 'provider', 'model', 'operation', 'session'];
+
+/** Shortest range of the overview that has a time. */
+function rangeSince(from: string): Range {
+  const hours = (Date.now() - Date.parse(from)) / 3_600_000;
+  return hours <= 1 ? 'hour' : hours <= 24 ? 'day' : 'week';
+}
+
+/** Calls over time, by the filter of a list where a chart can have it. Its time becomes the filter of the list. */
+export function CallsOverTime({ words }: { words: Query }) {
+  const { last, from, outcome: _outcome, to: _to, ...others } = words;
+  const range = from
+    ? rangeSince(String(from))
+    : (RANGES.find((each) => LAST[each] === last) ?? (last === '30d' ? 'week' : 'day'));
+  const filter = Object.fromEntries(Object.entries(others).filter(([name]) => CHART_FILTERS.includes(name)));
+  const ignored = Object.keys(others).filter((name) => others[name] && !CHART_FILTERS.includes(name));
+  const tz = zone.value;
+  const overview = useLoad(JSON.stringify([filter, range, tz]), () =>
+    get<Overview>('/overview', { ...filter, range, tz }),
+  );
+  const { data } = overview;
+  if (overview.error !== undefined) return <Problem error={overview.error} retry={overview.reload} />;
+  if (!data) return <div class="strip" />;
+  return (
+    <div class="strip">
+      <TimeBars
+        bars={data.steps.map(({ at, requests, errors }) => ({ at, value: requests, bad: errors }))}
+        end={data.to}
+        label={`Calls of the last ${range}: ${count(data.totals.requests)}, ${count(data.totals.errors)} failed`}
+        onPick={(start, end) => setWords(timeOf(start, end))}
+      />
+      <div class="spread muted">
+        <span>{clock(data.from)}</span>
+        <span>
+          Calls of the last {range}, failed ones in red
+          {ignored.length > 0 && `; without the filter ${ignored.join(', ').replaceAll('_', ' ')}`}
+        </span>
+        <span>now</span>
+      </div>
     </div>
   );
 }

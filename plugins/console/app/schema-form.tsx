@@ -1,5 +1,6 @@
 import { readDescription } from './api.ts';
-import { day, startOfDay } from './format.ts';
+import { day, instantOf, startOfDay, wallClock } from './format.ts';
+import { type NameKind, useKnownNames } from './known-names.tsx';
 import { Button, Choice, type Loaded, Text, useLoad } from './ui.tsx';
 
 /** Forms whose fields are those of the API's schema, so that a form has whatever the API takes. */
@@ -15,7 +16,6 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly description?: string;
-  readonly maxLength?: number;
   readonly maxItems?: number;
   readonly readOnly?: boolean;
 }
@@ -49,17 +49,27 @@ function resolve(schema: Schema, known: Readonly<Record<string, Schema>>): Schem
   };
 }
 
-type Kind = 'text' | 'integer' | 'amount' | 'choice' | 'flag' | 'day' | 'names' | 'rows' | 'group' | 'fixed';
+type Kind = 'text' | 'integer' | 'amount' | 'choice' | 'flag' | 'day' | 'time' | 'names' | 'rows' | 'group' | 'fixed';
 
-function kindOf(name: string, { type, enum: values, anyOf, items, properties, const: fixed }: Schema): Kind {
-  const types = [type ?? [], anyOf?.map((each) => each.type ?? []) ?? []].flat(3);
+function kindOf(name: string, schema: Schema): Kind {
+  const { enum: values, items, properties, const: fixed } = schema;
+  const types = typesOf(schema);
   if (fixed !== undefined) return 'fixed';
   if (values) return 'choice';
   if (items) return items.properties ? 'rows' : 'names';
   if (properties) return 'group';
   if (types.includes('boolean')) return 'flag';
+  if (name === 'until') return 'time';
   if (types.includes('string')) return name.endsWith('_at') ? 'day' : types.includes('integer') ? 'amount' : 'text';
   return types.some((each) => each === 'integer' || each === 'number') ? 'integer' : 'text';
+}
+
+function typesOf({ type, anyOf }: Schema): readonly string[] {
+  return [type ?? [], anyOf?.map((each) => each.type ?? []) ?? []].flat(3);
+}
+
+function isNullable(schema: Schema): boolean {
+  return typesOf(schema).includes('null');
 }
 
 /** Fields of a form that the API can change. */
@@ -85,6 +95,7 @@ function readField(name: string, field: Schema, typed: Draft[string]): unknown {
   if (text === '') return undefined;
   if (kind === 'names') return [...new Set(namesOf(text))];
   if (kind === 'day') return startOfDay(text, 1);
+  if (kind === 'time') return instantOf(text);
   if (kind === 'flag') return text === 'true';
   // The API explains a wrong number.
   if (kind === 'integer' || (kind === 'amount' && /^\d+$/.test(text)))
@@ -104,7 +115,8 @@ export function readDraft(schema: Schema, draft: Draft): Readonly<Record<string,
   return Object.fromEntries(
     fieldsOf(schema).flatMap(([name, field]) => {
       const value = readField(name, field, draft[name]);
-      return value === undefined ? [] : [[name, value]];
+      if (value !== undefined) return [[name, value]];
+      return schema.required?.includes(name) && isNullable(field) ? [[name, null]] : [];
     }),
   );
 }
@@ -126,6 +138,7 @@ function typedOf(field: Schema, kind: Kind, value: unknown): Draft[string] {
   if (kind === 'names') return (value as readonly unknown[]).join(', ');
   // What ends at midnight is valid on the day before.
   if (kind === 'day') return day(new Date(Date.parse(String(value)) - 1).toISOString());
+  if (kind === 'time') return wallClock(String(value));
   return String(value);
 }
 
@@ -143,6 +156,36 @@ export function changesOf(schema: Schema, before: Draft, now: Draft): Readonly<R
 /** First choices of required fields, if not the first of the schema. */
 const STARTS: Readonly<Record<string, string>> = Object.freeze({ every: 'day' });
 
+/** Draft of a new object: required choices are made. */
+export function startOf(schema: Schema): Draft {
+  return Object.fromEntries(
+    fieldsOf(schema).flatMap(([name, field, kind]) =>
+      kind === 'choice' && schema.required?.includes(name)
+        ? [[name, STARTS[name] ?? String(field.enum?.[0] ?? '')]]
+        : [],
+    ),
+  );
+}
+
+/** Known names that a field offers. */
+const KINDS: Readonly<Record<string, NameKind>> = Object.freeze({
+  user_id: 'user',
+  user: 'user',
+  users: 'user',
+  account: 'account',
+  key: 'key',
+  plan: 'plan',
+  plans: 'plan',
+  tag: 'tag',
+  tags: 'tag',
+  model: 'model',
+  models: 'model',
+  provider: 'provider',
+  providers: 'provider',
+  end_user: 'endUser',
+  timezone: 'timezone',
+});
+
 /** Labels that the name of a field does not make. */
 const LABELS: Readonly<Record<string, string>> = Object.freeze({
   user_id: 'User',
@@ -155,6 +198,7 @@ const LABELS: Readonly<Record<string, string>> = Object.freeze({
   soft_usd: 'Warning from, US dollars',
   tags: 'Team and tags',
   expires_at: 'Expires at the end of',
+  overlap_seconds: 'Seconds that the old key stays valid',
 });
 
 export function labelOf(name: string): string {
@@ -174,12 +218,10 @@ interface FieldsProps {
   readonly set: (draft: Draft) => void;
   /** Fields shown at once, in this order; others after a click, or if they have a value. */
   readonly first: readonly string[];
-  /** Known values of a field, offered while typing. */
-  readonly suggestions?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Fields of an object. */
-export function SchemaFields({ schema, draft, set, first, suggestions = {} }: FieldsProps) {
+export function SchemaFields({ schema, draft, set, first }: FieldsProps) {
   const fields = fieldsOf(schema);
   const shown = first.flatMap((name) => fields.filter(([each]) => each === name));
   const others = fields.filter(([name]) => !first.includes(name));
@@ -189,10 +231,9 @@ export function SchemaFields({ schema, draft, set, first, suggestions = {} }: Fi
       name={name}
       field={field}
       kind={kind}
-      isRequired={schema.required?.includes(name) === true}
+      isRequired={schema.required?.includes(name) === true && !isNullable(field)}
       value={draft[name]}
       set={(value) => set({ ...draft, [name]: value })}
-      suggestions={suggestions}
     />
   );
   const isOpen = others.some(([name]) => draft[name] !== undefined && draft[name] !== '');
@@ -216,10 +257,9 @@ interface FieldProps {
   readonly isRequired: boolean;
   readonly value: Draft[string];
   readonly set: (value: Draft[string]) => void;
-  readonly suggestions: Readonly<Record<string, readonly string[]>>;
 }
 
-function SchemaField({ name, field, kind, isRequired, value, set, suggestions }: FieldProps) {
+function SchemaField({ name, field, kind, isRequired, value, set }: FieldProps) {
   const label = labelOf(name);
   const text = typeof value === 'string' ? value : '';
   if (kind === 'rows') return <Rows name={name} field={field} rows={Array.isArray(value) ? value : []} set={set} />;
@@ -232,7 +272,6 @@ function SchemaField({ name, field, kind, isRequired, value, set, suggestions }:
           draft={(value as Draft | undefined) ?? {}}
           set={set}
           first={Object.keys(field.properties ?? {}).slice(0, 3)}
-          suggestions={suggestions}
         />
       </fieldset>
     );
@@ -248,26 +287,31 @@ function SchemaField({ name, field, kind, isRequired, value, set, suggestions }:
       />
     );
   }
-  const known = suggestions[name];
+  return <TextField name={name} field={field} kind={kind} isRequired={isRequired} value={text} set={set} />;
+}
+
+/** Types of inputs, if not text. */
+const INPUTS: Readonly<Partial<Record<Kind, 'number' | 'date' | 'datetime-local'>>> = Object.freeze({
+  integer: 'number',
+  day: 'date',
+  time: 'datetime-local',
+});
+
+function TextField({ name, field, kind, isRequired, value, set }: FieldProps & { readonly value: string }) {
+  const label = labelOf(name);
+  const offer = useKnownNames({ kind: KINDS[name], isMany: kind === 'names' });
   return (
     <>
       <Text
         label={kind === 'names' ? `${label}, with commas` : label}
         {...hintOf(field, label)}
-        type={kind === 'integer' ? 'number' : kind === 'day' ? 'date' : 'text'}
+        type={INPUTS[kind] ?? 'text'}
         required={isRequired}
-        {...(field.maxLength !== undefined && { maxLength: field.maxLength })}
-        {...(known && { list: `known-${name}` })}
-        value={text}
+        {...offer.field}
+        value={value}
         onType={set}
       />
-      {known && (
-        <datalist id={`known-${name}`}>
-          {known.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-      )}
+      {offer.list}
     </>
   );
 }
@@ -285,11 +329,6 @@ function Rows({
   set: (rows: readonly Draft[]) => void;
 }) {
   const item = field.items ?? {};
-  const start = Object.fromEntries(
-    fieldsOf(item).flatMap(([each, of, kind]) =>
-      kind === 'choice' && item.required?.includes(each) ? [[each, STARTS[each] ?? String(of.enum?.[0] ?? '')]] : [],
-    ),
-  );
   return (
     <fieldset class="group">
       <legend>{labelOf(name)}</legend>
@@ -309,7 +348,7 @@ function Rows({
         </fieldset>
       ))}
       {rows.length < (field.maxItems ?? Number.POSITIVE_INFINITY) && (
-        <Button kind="quiet" onClick={() => set([...rows, start])}>
+        <Button kind="quiet" onClick={() => set([...rows, startOf(item)])}>
           Add
         </Button>
       )}

@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { get, may, type Page, session } from './api.ts';
 import { linkTo } from './routing.ts';
 import type { Account, Call, Key, Model, Team, User } from './shapes.ts';
-import { Button, Dialog, Problem } from './ui.tsx';
+import { Button, Dialog, Problem, useLoad, usePaused } from './ui.tsx';
 
 /** Search over pages, users, keys, teams, accounts, models and request ids. */
 
@@ -48,38 +48,22 @@ function close(): void {
   isOpen.value = false;
 }
 
-/** Pause in typing after which the gateway is queried. */
-const PAUSE_MS = 200;
 /** Results of each kind. */
 const MOST = 5;
 
 function SearchDialog({ pages }: { pages: readonly FoundPage[] }) {
   const [text, setText] = useState('');
-  const [found, setFound] = useState<{ readonly of: string; readonly rows: readonly Found[] }>({ of: '', rows: [] });
-  const [error, setError] = useState<unknown>();
   const list = useRef<HTMLUListElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const word = text.trim();
-  useEffect(() => {
-    if (word === '') return undefined;
-    let isCurrent = true;
-    const timer = setTimeout(() => {
-      setError(undefined);
-      find(word).then(
-        (rows) => isCurrent && setFound({ of: word, rows }),
-        (problem: unknown) => isCurrent && setError(problem),
-      );
-    }, PAUSE_MS);
-    return () => {
-      isCurrent = false;
-      clearTimeout(timer);
-    };
-  }, [word]);
+  const paused = usePaused(word);
+  const found = useLoad(paused === '' ? undefined : paused, async () => ({ of: paused, rows: await find(paused) }));
   const known = pages
     .filter(({ title }) => title.toLowerCase().includes(word.toLowerCase()))
     .map(({ name, title }): Found => ({ kind: 'Page', text: title, href: linkTo(name) }));
-  const isSearching = word !== '' && found.of !== word && error === undefined;
-  const rows = word === '' ? known : [...known, ...(found.of === word ? found.rows : [])];
+  const isFound = found.data?.of === word;
+  const isSearching = word !== '' && !isFound && found.error === undefined;
+  const rows = word !== '' && isFound ? [...known, ...found.data.rows] : known;
   const move = (event: KeyboardEvent): void => {
     const links: readonly (Element | null)[] = [...(list.current?.querySelectorAll('a') ?? [])];
     const at = links.indexOf(document.activeElement);
@@ -108,7 +92,7 @@ function SearchDialog({ pages }: { pages: readonly FoundPage[] }) {
             onInput={(event) => setText(event.currentTarget.value)}
           />
         </search>
-        <Problem error={error} />
+        <Problem error={found.error} />
         <ul class="lines found" ref={list}>
           {rows.map(({ kind, text: name, note, href }) => (
             <li key={`${kind} ${href}`}>

@@ -38,6 +38,18 @@ export function useLoad<T>(key: string | undefined, load: () => Promise<T>): Loa
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
 }
 
+const PAUSE_MS = 200;
+
+/** Returns a value once it has not changed for a moment, such as text that a person types. */
+export function usePaused<T>(value: T): T {
+  const [paused, setPaused] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setPaused(value), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return paused;
+}
+
 export function PageHead({
   title,
   note,
@@ -92,9 +104,6 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   return (
     <div class="problem" role="alert">
       <p>{message}</p>
-      {error instanceof ApiError && error.code === 'precondition_failed' && (
-        <p>Someone else changed it in the meantime. Nothing was overwritten. Reload it, check it and save again.</p>
-      )}
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>
   );
@@ -110,16 +119,19 @@ export function Conflict({
   known,
   load,
   onReload,
+  onGone,
 }: {
   error: unknown;
   /** Fields of the form. */
   fields: readonly string[];
-  /** Object as the form loaded it. */
-  known: object;
+  /** Object as the form loaded it; undefined for a new one. */
+  known: object | undefined;
   load: () => Promise<object>;
   onReload: () => void;
+  /** Called to save the form as a new object, because someone else deleted the old one. */
+  onGone?: () => void;
 }) {
-  const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
+  const isConflict = known !== undefined && error instanceof ApiError && error.code === 'precondition_failed';
   const now = useLoad(isConflict ? 'now' : undefined, load);
   const box = useRef<HTMLDivElement>(null);
   // The end of a long form may be out of view.
@@ -128,6 +140,13 @@ export function Conflict({
     return (
       <div ref={box}>
         <Problem error={error} />
+      </div>
+    );
+  if (now.error instanceof ApiError && now.error.status === 404)
+    return (
+      <div class="problem" role="alert" ref={box}>
+        <p>Someone else deleted it in the meantime. Your input is kept.</p>
+        {onGone && <Button onClick={onGone}>Keep my input for a new one</Button>}
       </div>
     );
   const rows = now.data ? differences(fields, { ...known }, { ...now.data }) : [];
@@ -381,17 +400,22 @@ export function Field({ label, hint, children }: { label: string; hint?: string;
   );
 }
 
-interface TextProps {
+/** Attributes by which a field offers known names. */
+interface Offer {
+  /** Id of a datalist. */
+  readonly list?: string;
+  readonly onFocus?: (event: { readonly currentTarget: HTMLInputElement }) => void;
+  readonly onKeyUp?: (event: { readonly currentTarget: HTMLInputElement }) => void;
+}
+
+interface TextProps extends Offer {
   readonly label: string;
   readonly value: string;
   readonly onType: (text: string) => void;
   readonly hint?: string;
-  readonly type?: 'text' | 'number' | 'date' | 'password';
+  readonly type?: 'text' | 'number' | 'date' | 'datetime-local' | 'password';
   readonly placeholder?: string;
   readonly required?: boolean;
-  readonly maxLength?: number;
-  /** Id of a datalist. */
-  readonly list?: string;
 }
 
 export function Text({ label, hint, onType, type = 'text', ...rest }: TextProps) {
@@ -439,25 +463,23 @@ export function Choice({
 /** Text that is searched once complete: at Enter, or when the field loses the focus. */
 export function Search({
   label,
-  value,
   onPick,
-  placeholder,
   type = 'search',
-}: {
+  ...rest
+}: Offer & {
   label: string;
   value: string;
   onPick: (value: string) => void;
   placeholder?: string;
-  type?: 'search' | 'date';
+  type?: 'search' | 'date' | 'datetime-local';
 }) {
   return (
     <Field label={label}>
       <input
         type={type as 'search'}
-        value={value}
-        placeholder={placeholder}
         autocomplete="off"
         spellcheck={false}
+        {...rest}
         onChange={(event) => onPick(event.currentTarget.value.trim())}
       />
     </Field>
@@ -511,6 +533,9 @@ export function Dialog({
     typing.current = document.activeElement;
     setLeaving(true);
   };
+  // Events of a dialog within this one are its own.
+  const isOwn = (target: EventTarget | null): boolean =>
+    target instanceof Element && target.closest('dialog') === box.current;
   useEffect(() => {
     // The question has the focus, then what had it before.
     if (isLeaving) keep.current?.querySelector('button')?.focus();
@@ -522,10 +547,10 @@ export function Dialog({
       class={isDrawer ? 'drawer' : ''}
       aria-labelledby={id}
       onInput={({ target }) => {
-        if (target instanceof Element && target.closest('form')) setTyped(true);
+        if (target instanceof Element && target.closest('form') && isOwn(target)) setTyped(true);
       }}
       onKeyDown={(event) => {
-        if (event.key !== 'Escape') return;
+        if (event.key !== 'Escape' || !isOwn(event.target)) return;
         event.preventDefault();
         if (isLeaving) setLeaving(false);
         else leave();

@@ -114,7 +114,8 @@ function textBlocks(message: AssistantMessage, context: Writing): readonly Block
   const { content, refusal, annotations } = message;
   const text = content || transcriptOf(message) || '';
   const citations = (annotations ?? []).flatMap((annotation) => writeCitation(annotation, text, context) ?? []);
-  const shown = text === '' ? [] : [{ type: 'text', text, ...(citations.length > 0 && { citations }) }];
+  const isEmpty = text === '' && citations.length === 0;
+  const shown = isEmpty ? [] : [{ type: 'text', text, ...(citations.length > 0 && { citations }) }];
   return refusal ? [...shown, { type: 'text', text: refusal }] : shown;
 }
 

@@ -53,7 +53,7 @@ class MessageStream implements DialectStream {
   #isStarted = false;
   /** Number of blocks so far, for their keys. */
   #begun = 0;
-  /** Text of the open block, for its citations. */
+  /** Text so far, which citations give their place in. */
   #text = '';
   #hasCalls = false;
   #isRefused = false;
@@ -123,7 +123,6 @@ class MessageStream implements DialectStream {
   }
 
   #begin(kind: string, start: JsonObject): string {
-    this.#text = '';
     this.#begun += 1;
     return this.#blocks.begin(`${kind}:${this.#begun}`, start);
   }
@@ -179,10 +178,10 @@ class MessageStream implements DialectStream {
     return written;
   }
 
+  /** Some vendors cite at the end, when a call has closed the block of text: an empty one holds the citation then. */
   #cite(annotation: unknown): string {
-    const key = this.#open('text');
     const citation = writeCitation(annotation, this.#text, this.#context);
-    return key && citation ? this.#blocks.extend(key, { type: 'citations_delta', citation }) : '';
+    return citation ? this.#extend('text', { type: 'text', text: '' }, { type: 'citations_delta', citation }) : '';
   }
 
   #writeRefusal(refusal: string | null | undefined): string {

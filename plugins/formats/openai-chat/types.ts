@@ -204,6 +204,8 @@ export interface Differences extends UsageRules {
   readonly openAiTools?: boolean;
   /** True if a model's thinking may be at the start of its text, as `<think>…</think>`. */
   readonly thinkTags?: boolean;
+  /** True if responses list the pages of a web search next to the choices; they become citations of the message too. */
+  readonly listsSources?: boolean;
   readonly errors?: ErrorRules;
   /** Set if the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };

@@ -151,6 +151,21 @@ const RELOAD_BODY = {
   properties: { diff: { type: 'boolean', description: 'Only return what a reload would change.' } },
 } satisfies Schema;
 
+/** Schema of {@link showChanges}. */
+export const CONFIG_CHANGES: Schema = {
+  type: 'array',
+  items: {
+    type: 'object',
+    required: ['path', 'needs_restart'],
+    properties: {
+      path: { type: 'string' },
+      before: { type: 'string', description: 'JSON with masked secrets; absent for new values.' },
+      after: { type: 'string' },
+      needs_restart: { type: 'boolean' },
+    },
+  },
+};
+
 const RELOAD_RESPONSE: Schema = {
   type: 'object',
   required: ['object', 'file', 'reloaded', 'changes'],
@@ -158,19 +173,7 @@ const RELOAD_RESPONSE: Schema = {
     object: { const: 'reload' },
     file: { type: 'string', description: 'Display name of the configuration.' },
     reloaded: { type: 'boolean', description: 'True if it is in use.' },
-    changes: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['path', 'needs_restart'],
-        properties: {
-          path: { type: 'string' },
-          before: { type: 'string', description: 'JSON with masked secrets; absent for new values.' },
-          after: { type: 'string' },
-          needs_restart: { type: 'boolean' },
-        },
-      },
-    },
+    changes: CONFIG_CHANGES,
   },
 };
 
@@ -209,8 +212,12 @@ function reloadRoute({ operators: { gateway } }: PluginApi): Route {
 /** Report of a reload; a refused configuration is an error. */
 function describeReport({ file, isReloaded, changes, problem, summary = problem }: ReloadReport): object {
   if (summary !== undefined) throw new GatewayError('conflict', `No changes made: ${summary}`);
-  const rows = changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
-  return { object: 'reload', file, reloaded: isReloaded, changes: rows };
+  return { object: 'reload', file, reloaded: isReloaded, changes: showChanges(changes) };
+}
+
+/** Changes of a reload as the API shows them. */
+export function showChanges(changes: ReloadReport['changes']): readonly object[] {
+  return changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
 }
 
 const CONFIGURATION: Schema = {

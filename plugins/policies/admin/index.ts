@@ -4,6 +4,7 @@ import { printable } from '../kit/printable.ts';
 import { type Action, listAction } from '../kit/resource.ts';
 import { showEntry } from './audit-entry.ts';
 import { AUDIT_EXPORT, startAuditExport } from './audit-export.ts';
+import { draftRoutes } from './config-drafts.ts';
 import { gatewayRoutes } from './gateway-routes.ts';
 import { registerNodes } from './nodes.ts';
 import { registerTargetOrders } from './target-orders.ts';
@@ -168,8 +169,9 @@ export default definePlugin({
   ],
   configSchema: { type: 'object', additionalProperties: false, properties: { auditExport: AUDIT_EXPORT } },
   setup(api, { auditExport }) {
-    const readFacts = registerNodes(api);
+    const { readFacts, findOthers } = registerNodes(api);
     for (const each of gatewayRoutes(api, readFacts)) api.route(each);
+    for (const each of draftRoutes(api, findOthers)) api.route(each);
     registerUsers(api);
     registerTargetOrders(api);
     recordRefusals(api);

@@ -16,6 +16,8 @@ interface Node {
   readonly targets: Readonly<Record<string, number>>;
   /** Absent for nodes of an earlier build. */
   readonly facts?: NodeFacts;
+  /** Identity of its configuration file; absent without a file and for nodes of an earlier build. */
+  readonly fileId?: string | undefined;
 }
 
 /** State of one process: what the lists of targets and plugins sum over all nodes. */
@@ -78,8 +80,23 @@ type Api = Pick<
 /** Reads the facts of all nodes on the store, the oldest first. They are up to ten seconds old. */
 export type ReadFacts = () => Promise<readonly NamedFacts[]>;
 
+/** Other processes on the store. */
+export interface OtherNodes {
+  /** Names of those that read the configuration file of this gateway. */
+  readonly sameFile: readonly string[];
+  /** Names of those that have another file, or none. */
+  readonly otherFile: readonly string[];
+}
+
+/** Processes on the store, as other parts of the plugin read them. */
+export interface NodeReader {
+  readonly readFacts: ReadFacts;
+  /** Finds the processes of other gateways; they are up to ten seconds old. */
+  findOthers(): Promise<OtherNodes>;
+}
+
 /** Reports to the store every ten seconds that this process runs on it, and shows operators all such processes. */
-export function registerNodes(api: Api): ReadFacts {
+export function registerNodes(api: Api): NodeReader {
   const { sets } = api.stores;
   const documents = api.keyv<Node>(NODES);
   const own = api.keep(
@@ -92,7 +109,8 @@ export function registerNodes(api: Api): ReadFacts {
   // If the store is unavailable, the next report follows.
   const tell = async (): Promise<void> => {
     const { version } = api.settings;
-    const node = { ...own, version, targets: countStates(api), facts: readFacts(api), seenAt: Date.now() };
+    const { fileId } = api.operators.gateway.configuration;
+    const node = { ...own, version, fileId, targets: countStates(api), facts: readFacts(api), seenAt: Date.now() };
     await documents.set(own.id, node, FORGOTTEN_MS);
     await sets.add(NODES, own.id);
   };
@@ -105,12 +123,28 @@ export function registerNodes(api: Api): ReadFacts {
     timer.unref();
     api.onClose(() => clearInterval(timer));
   });
-  return async () => {
-    const [ids, nodes] = await Promise.all([gatherIds(), listNodes(documents, sets)]);
-    return nodes.flatMap(({ id, host, pid, facts }) =>
-      facts ? [{ ...facts, node: `${host} ${pid}`, isOwn: ids.includes(id) }] : [],
-    );
+  return {
+    async readFacts() {
+      const [ids, nodes] = await Promise.all([gatherIds(), listNodes(documents, sets)]);
+      return nodes.flatMap(({ facts, ...node }) =>
+        facts ? [{ ...facts, node: nameOf(node), isOwn: ids.includes(node.id) }] : [],
+      );
+    },
+    async findOthers() {
+      const [ids, nodes] = await Promise.all([gatherIds(), listNodes(documents, sets)]);
+      const own = api.operators.gateway.configuration.fileId;
+      const others = nodes.filter(({ id }) => !ids.includes(id));
+      const isSame = ({ fileId }: Node): boolean => fileId !== undefined && fileId === own;
+      return {
+        sameFile: others.filter(isSame).map(nameOf),
+        otherFile: others.filter((node) => !isSame(node)).map(nameOf),
+      };
+    },
   };
+}
+
+function nameOf({ host, pid }: Pick<Node, 'host' | 'pid'>): string {
+  return `${host} ${pid}`;
 }
 
 /** State of this process, without what never happened. */
@@ -163,7 +197,7 @@ function nodesRoute(list: () => Promise<readonly Node[]>): Route {
     description: 'A killed process is listed for 30 seconds.',
     responses: { 200: { description: 'Processes, oldest first.', schema: listOf(NODE) } },
     async handler(ctx) {
-      const rows = (await list()).map(({ startedAt, seenAt, facts: _facts, ...node }) => ({
+      const rows = (await list()).map(({ startedAt, seenAt, facts: _facts, fileId: _file, ...node }) => ({
         ...node,
         started_at: new Date(startedAt).toISOString(),
         seen_at: new Date(seenAt).toISOString(),

@@ -22,7 +22,7 @@ import {
   sendVersion,
 } from './index.ts';
 import type { Rights, Scope } from './scopes.ts';
-import { readWrittenBack, withReadOnly } from './versions.ts';
+import { assertNew, readWrittenBack, withReadOnly } from './versions.ts';
 
 /**
  * Objects that operators manage, such as users and plans. One table per kind creates the routes with their OpenAPI, the
@@ -360,7 +360,8 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
     async handler(ctx) {
       const id = idOf(ctx, table);
       const found = await table.find(id);
-      const expected = matchVersion(ctx, found.version) ? found.version : undefined;
+      const isVersioned = assertNew(ctx, found.value != null) || matchVersion(ctx, found.version);
+      const expected = isVersioned ? found.version : undefined;
       let given: unknown = ctx.state.body ?? {};
       if (isWhole && table.show && body) {
         table.guard?.(found.value, ctx.state.principal);

@@ -48,7 +48,9 @@ export const SCOPES = Object.freeze({
   'models:call': { allows: 'call models, with the key itself and in the playground', roles: ['operator'] },
   'mcp:read': { allows: 'list MCP servers, their state and tools', roles: ['viewer', 'operator'] },
   'mcp:write': { allows: 'approve new and changed tools of MCP servers', roles: ['operator'] },
+  'changes:propose': { allows: 'propose changes over MCP, which another operator confirms', roles: [] },
   'config:read': { allows: 'read the configuration without secrets, and the plugins', roles: ['operator'] },
+  'config:write': { allows: 'write drafts to the configuration file, if it allows that', roles: [] },
   'config:reload': { allows: 'reload the configuration', roles: ['operator'] },
   'audit:read': { allows: 'read the audit log', roles: ['operator'] },
 } as const satisfies Readonly<Record<string, ScopeRow>>);

@@ -36,6 +36,19 @@ export function matchVersion(ctx: Pick<RouteContext<unknown>, 'headers'>, versio
   throw changedMeanwhile();
 }
 
+/**
+ * Returns true for `If-None-Match: *`: the request is to create an object, and must not replace one. Throws
+ * `precondition_failed` if it exists (RFC 9110, section 13.1.2).
+ */
+export function assertNew(ctx: Pick<RouteContext<unknown>, 'headers'>, exists: boolean): boolean {
+  const isNew = ctx.headers['if-none-match']?.trim() === '*';
+  if (isNew && exists)
+    throw new GatewayError('precondition_failed', 'This name is taken. Choose another one, or change the object.', {
+      param: 'If-None-Match',
+    });
+  return isNew;
+}
+
 /** Schema of a body that accepts an object as shown: read-only fields are `readOnly` in it. */
 export function withReadOnly(body: Schema, shown: Schema): Schema {
   const [own, others] = [body['properties'], shown['properties']];

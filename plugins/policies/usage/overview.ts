@@ -1,4 +1,5 @@
 import {
+  type CallFilter,
   type CallRow,
   formatUsd,
   type Ledger,
@@ -11,8 +12,8 @@ import { showCallsTo } from './call-shapes.ts';
 import { listCalls } from './calls-query.ts';
 import { type Latency, measureLatency } from './latency.ts';
 import { cutRange, formatHour, readZone } from './range.ts';
-import { querySchema, wordsOf } from './route-query.ts';
-import { readChoice } from './words.ts';
+import { descriptions, querySchema, wordsOf } from './route-query.ts';
+import { FILTER_WORDS, readChoice, readFilter } from './words.ts';
 
 /** Recent calls over time, and the causes of those that failed or were rejected. */
 
@@ -111,6 +112,7 @@ export function overviewRoute({ books }: Pick<PluginApi, 'books'>): Route {
     query: querySchema({
       range: 'hour (in steps of five minutes), day (of an hour) or week (of a day). Default: day.',
       tz: 'Time zone of hours and days, an IANA name such as Europe/Berlin. Default: UTC.',
+      ...descriptions(FILTER_WORDS.filter((word) => word !== 'end_user')),
     }),
     responses: { 200: { description: 'Steps, oldest first.', schema: OVERVIEW } },
     async handler(ctx) {
@@ -118,7 +120,8 @@ export function overviewRoute({ books }: Pick<PluginApi, 'books'>): Route {
       const range = readChoice(words, 'range', ['day', 'hour', 'week']);
       ctx.set('cache-control', 'no-store');
       const show = showCallsTo(ctx.state.principal);
-      ctx.body = await readOverview(books.ledger, { range, zone: readZone(words['tz']), now: Date.now(), show });
+      const wanted = { range, zone: readZone(words['tz']), filter: readFilter(words), now: Date.now(), show };
+      ctx.body = await readOverview(books.ledger, wanted);
     },
   };
 }
@@ -143,19 +146,20 @@ function stepsOf(range: RangeName, zone: string, now: number): Steps {
 interface Wanted {
   readonly range: RangeName;
   readonly zone: string;
+  readonly filter: CallFilter;
   readonly now: number;
   /** Call as the reader may see it: error messages of vendors need a scope. */
   readonly show: ReturnType<typeof showCallsTo>;
 }
 
-async function readOverview(ledger: Calls, { range, zone, now, show }: Wanted): Promise<object> {
+async function readOverview(ledger: Calls, { range, zone, filter, now, show }: Wanted): Promise<object> {
   const { edges, names } = stepsOf(range, zone, now);
   const [from = now, to = now] = [edges[0], edges.at(-1)];
   const [rows, latencies, errors, refusals] = await Promise.all([
-    ledger.report({ edges, by: [] }),
-    measureLatency(ledger, { filter: {}, by: ['hour'], edges, names }),
+    ledger.report({ ...filter, edges, by: [] }),
+    measureLatency(ledger, { filter, by: ['hour'], edges, names }),
     ...(['error', 'refused'] as const).map((outcome) =>
-      listCalls(ledger, { filter: { outcome }, from, to, limit: MOST_CALLS }, MOST_MS),
+      listCalls(ledger, { filter: { ...filter, outcome }, from, to, limit: MOST_CALLS }, MOST_MS),
     ),
   ]);
   const refused = names.map(() => 0);

@@ -29,6 +29,8 @@ const OF_SERVERS = [
   'json-schema-2020-12',
   'dns-rebinding-protection',
 ] as const;
+/** Scenarios for the gateway as a server for operators, whose tools are its own. */
+const OF_ADMIN = ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'] as const;
 const OF_CLIENTS = ['initialize', 'tools_call'] as const;
 
 const TOOLS = [
@@ -55,31 +57,47 @@ const NEW_SCHEMA = {
 describe('the published conformance kit of MCP', () => {
   let servers: Awaited<ReturnType<typeof createServers>>;
   let gateway: TestGateway;
-  let proxy: Server;
+  const proxies: Server[] = [];
   let url = '';
+  let adminUrl = '';
 
-  before(async function () {
-    if (NODE === undefined) this.skip();
-    this.timeout(60_000);
-    servers = await createServers();
-    const s = await servers.make([...TOOLS.map((name) => tool(name)), NEW_SCHEMA]);
-    gateway = await startMcp({ s: s.options });
-    // The kit sends no key.
-    proxy = createServer((req, res) => {
-      const headers = { ...req.headers, authorization: `Bearer ${gateway.key}` };
-      const sent = request(`${gateway.url}/mcp/s`, { method: req.method, headers }, (response) => {
+  /** The kit sends no key. */
+  const startProxy = async (path: string, key: string): Promise<string> => {
+    const proxy = createServer((req, res) => {
+      const headers = { ...req.headers, authorization: `Bearer ${key}` };
+      const sent = request(`${gateway.url}${path}`, { method: req.method, headers }, (response) => {
         res.writeHead(response.statusCode ?? 500, response.headers);
         response.pipe(res);
       });
       sent.on('error', () => res.destroy());
       req.pipe(sent);
     });
+    proxies.push(proxy);
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    url = `http://localhost:${(proxy.address() as AddressInfo).port}/mcp`;
+    return `http://localhost:${(proxy.address() as AddressInfo).port}/mcp`;
+  };
+
+  before(async function () {
+    if (NODE === undefined) this.skip();
+    this.timeout(60_000);
+    servers = await createServers();
+    const s = await servers.make([...TOOLS.map((name) => tool(name)), NEW_SCHEMA]);
+    gateway = await startMcp({ s: s.options }, { mcp: { admin: true } });
+    url = await startProxy('/mcp/s', gateway.key);
+    const { api_key: admin } = await gateway.command<{ api_key: string }>(
+      'keys',
+      'create',
+      '--user',
+      'root',
+      '--admin',
+    );
+    adminUrl = await startProxy('/mcp-admin', admin);
   });
   after(async () => {
-    proxy?.closeAllConnections();
-    proxy?.close();
+    for (const proxy of proxies) {
+      proxy.closeAllConnections();
+      proxy.close();
+    }
     await gateway?.stop();
     await servers?.remove();
   });
@@ -88,6 +106,12 @@ describe('the published conformance kit of MCP', () => {
     it(`passes for the gateway as a server: ${scenario}`, async function () {
       this.timeout(60_000);
       await run(['server', '--url', url, '--scenario', scenario]);
+    });
+
+  for (const scenario of OF_ADMIN)
+    it(`passes for the gateway as a server for operators: ${scenario}`, async function () {
+      this.timeout(60_000);
+      await run(['server', '--url', adminUrl, '--scenario', scenario]);
     });
 
   for (const scenario of OF_CLIENTS)

@@ -41,8 +41,13 @@ export function startCli(
   shell = '',
   isService = false,
 ): Running {
-  const node = [process.execPath, ...PROGRAM, ...words];
+  const node = commandOf(words);
   return startProgram(shell === '' ? node : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...node], cwd, env, isService);
+}
+
+/** Program and arguments that run `tollgate`. */
+export function commandOf(words: readonly string[]): readonly string[] {
+  return [process.execPath, ...PROGRAM, ...words];
 }
 
 /** Starts any program in the same way as {@link startCli}. */

@@ -48,7 +48,9 @@ function itemOf(
       ...(encrypted !== undefined && { encrypted_content: encrypted }),
     };
   if ('text' in piece) {
-    const content = [{ type: 'output_text', text: piece.text, annotations: [], logprobs: [] }];
+    const place = { start_index: 0, end_index: piece.text.length };
+    const annotations = (piece.cites ?? []).map((page) => ({ type: 'url_citation', ...place, ...page }));
+    const content = [{ type: 'output_text', text: piece.text, annotations, logprobs: [] }];
     return { id: `msg_vendor${index}`, type: 'message', status, role: 'assistant', content };
   }
   const own = namespace === undefined ? {} : { namespace };
@@ -115,13 +117,16 @@ function innerEvents(item: Item, place: Item): { readonly empty: Item; readonly 
     return {
       empty: { content: [] },
       events: [
-        { type: 'response.content_part.added', ...where, part: { ...part, text: '' } },
+        { type: 'response.content_part.added', ...where, part: { ...part, text: '', annotations: [] } },
         ...bits(text).map((delta) => ({
           type: 'response.output_text.delta',
           ...where,
           delta,
           logprobs: [],
           obfuscation: 'x',
+        })),
+        ...(part['annotations'] as readonly Item[]).map((annotation, at) => ({
+          ...{ type: 'response.output_text.annotation.added', ...where, annotation_index: at, annotation },
         })),
         { type: 'response.output_text.done', ...where, text, logprobs: [] },
         { type: 'response.content_part.done', ...where, part },

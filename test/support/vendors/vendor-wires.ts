@@ -3,10 +3,22 @@
  * of a stream.
  */
 
+/** Page that a text cites. */
+export interface Page {
+  readonly url: string;
+  readonly title: string;
+}
+
 /** Block of a response. */
 export type Piece =
   | { readonly reasoning: string; readonly signature?: string }
-  | { readonly text: string }
+  | {
+      readonly text: string;
+      /** Pages that are cited for the whole text, by the wires that have citations. */
+      readonly cites?: readonly Page[];
+      /** True to report a log probability of each token, by the wires that have them. */
+      readonly logprobs?: boolean;
+    }
   | { readonly call: string; readonly id: string; readonly arguments: string; readonly signature?: string };
 
 /** Response of a model; its pieces have this order if the format has one. */
@@ -33,7 +45,9 @@ export type Wire = (typeof WIRES)[number];
 /** Complete body of a response. */
 export function wholeBody(wire: Wire, said: ScriptedOutput): object {
   if (wire === 'anthropic') return anthropicMessage(said);
-  return wire === 'gemini' ? geminiEvent(said, said.pieces.map(geminiPart), true) : completion(wire, said);
+  if (wire !== 'gemini') return completion(wire, said);
+  const tokens = said.pieces.flatMap((piece) => ('text' in piece && piece.logprobs ? bits(piece.text) : []));
+  return geminiEvent(said, said.pieces.map(geminiPart), true, tokens);
 }
 
 /** Bytes of a stream's events. */
@@ -49,6 +63,35 @@ export function streamText(wire: Wire, said: ScriptedOutput): string {
 /** Text as a model streams it, three characters at a time. */
 function bits(text: string): readonly string[] {
   return text.match(/.{1,3}/gsu) ?? [];
+}
+
+/** Log probability of each token of a text; a token has three characters. */
+const LOGPROB = -0.25;
+const tokensOf = (text: string): readonly object[] =>
+  bits(text).map((token) => ({ token, logprob: LOGPROB, bytes: [...Buffer.from(token)], top_logprobs: [] }));
+
+interface CitedText {
+  readonly text: string;
+  readonly cites: readonly Page[];
+  /** Position of the text in that of the response. */
+  readonly from: number;
+}
+
+/** Texts of a response with their citations. */
+function citedTexts({ pieces }: ScriptedOutput): readonly CitedText[] {
+  let from = 0;
+  return pieces.flatMap((piece) => {
+    if (!('text' in piece)) return [];
+    const cited = { text: piece.text, cites: piece.cites ?? [], from };
+    from += piece.text.length;
+    return [cited];
+  });
+}
+
+/** Citations as OpenAI's search models return them. */
+function urlCitations({ text, cites, from }: CitedText): readonly object[] {
+  const place = { start_index: from, end_index: from + text.length };
+  return cites.map((page) => ({ type: 'url_citation', url_citation: { ...place, ...page } }));
 }
 
 const isCall = (piece: Piece): boolean => 'call' in piece;
@@ -93,14 +136,18 @@ function completion(wire: Wire, said: ScriptedOutput): object {
   const calls = said.pieces.flatMap((piece) => ('call' in piece ? [callOf(piece, piece.arguments)] : []));
   const thought = reasoning === '' ? {} : reasoningField(wire, reasoning);
   const parts = 'content' in thought && Array.isArray(thought.content) ? [...thought.content] : [];
+  const cited = citedTexts(said).flatMap(urlCitations);
+  const tokens = said.pieces.flatMap((piece) => ('text' in piece && piece.logprobs ? tokensOf(piece.text) : []));
+  const logprobs = tokens.length > 0 ? { content: tokens, refusal: null } : null;
   const message = {
     ...{ role: 'assistant', ...thought, content: text === '' && calls.length > 0 ? null : text, refusal: null },
     ...(parts.length > 0 && { content: [...parts, ...(text === '' ? [] : [{ type: 'text', text }])] }),
     ...(calls.length > 0 && { tool_calls: calls }),
+    ...(cited.length > 0 && { annotations: cited }),
   };
   return {
     ...{ id: 'chatcmpl-vendor', object: 'chat.completion', created: 1_790_000_000, model: `${wire}-model` },
-    choices: [{ index: 0, message, finish_reason: finishOf(said), logprobs: null }],
+    choices: [{ index: 0, message, finish_reason: finishOf(said), logprobs }],
     usage: openaiUsage(said),
   };
 }
@@ -114,23 +161,33 @@ function chunks(wire: Wire, said: ScriptedOutput): readonly object[] {
   };
   // Each of Mistral's deltas has a content.
   const own = wire === 'mistral' ? { content: '' } : {};
-  const chunkOf = (delta: object, finish_reason: string | null = null) => ({
-    ...{ ...head, choices: [{ index: 0, delta: { ...own, ...delta }, finish_reason, logprobs: null }] },
+  const chunkOf = (delta: object, finish_reason: string | null = null, logprobs: object | null = null) => ({
+    ...{ ...head, choices: [{ index: 0, delta: { ...own, ...delta }, finish_reason, logprobs }] },
   });
   let calls = 0;
+  let texts = 0;
+  const cited = citedTexts(said);
   const deltas = said.pieces.flatMap((piece): readonly object[] => {
-    if ('reasoning' in piece) return bits(piece.reasoning).map((bit) => reasoningField(wire, bit));
-    if ('text' in piece) return bits(piece.text).map((bit) => ({ content: bit }));
+    if ('reasoning' in piece) return bits(piece.reasoning).map((bit) => chunkOf(reasoningField(wire, bit)));
+    if ('text' in piece) {
+      const tokens = piece.logprobs ? tokensOf(piece.text) : [];
+      const said = bits(piece.text).map((bit, at) => {
+        const token = tokens[at];
+        return chunkOf({ content: bit }, null, token ? { content: [token], refusal: null } : null);
+      });
+      const annotations = cited[texts++]?.cites.length ? urlCitations(cited[texts - 1] as CitedText) : [];
+      return annotations.length > 0 ? [...said, chunkOf({ annotations })] : said;
+    }
     const index = calls++;
     const more = bits(piece.arguments).map((bit) => ({ tool_calls: [{ index, function: { arguments: bit } }] }));
-    return [{ tool_calls: [{ index, ...callOf(piece, '') }] }, ...more];
+    return [{ tool_calls: [{ index, ...callOf(piece, '') }] }, ...more].map((delta) => chunkOf(delta));
   });
   const opening = chunkOf({ role: 'assistant', content: '' });
   const last = chunkOf({}, finishOf(said));
   const usage = openaiUsage(said);
   // Mistral's last chunk has the usage; others send it in a chunk of its own.
   const ending = wire === 'mistral' ? [{ ...last, usage }] : [last, { ...head, choices: [], usage }];
-  return [opening, ...deltas.map((delta) => chunkOf(delta)), ...ending];
+  return [opening, ...deltas, ...ending];
 }
 
 const STOP_REASON = Object.freeze({
@@ -152,9 +209,20 @@ function anthropicEnd(said: ScriptedOutput): { readonly stop_reason: string; rea
   return { stop_reason: STOP_REASON[finishOf(said)], stop_sequence: null };
 }
 
+function pageCitations(text: string, pages: readonly Page[]): readonly object[] {
+  return pages.map((page) => ({
+    ...{ type: 'web_search_result_location', ...page, cited_text: text, encrypted_index: 'vendor' },
+  }));
+}
+
 function anthropicMessage(said: ScriptedOutput): object {
   const content = said.pieces.map((piece) => {
-    if ('text' in piece) return { type: 'text', text: piece.text };
+    if ('text' in piece)
+      return {
+        type: 'text',
+        text: piece.text,
+        ...(piece.cites && { citations: pageCitations(piece.text, piece.cites) }),
+      };
     if ('call' in piece) return { type: 'tool_use', id: piece.id, name: piece.call, input: parse(piece.arguments) };
     return { type: 'thinking', thinking: piece.reasoning, signature: piece.signature ?? 'sig' };
   });
@@ -187,8 +255,14 @@ function anthropicEvents(said: ScriptedOutput): readonly object[] {
 }
 
 function anthropicBlock(piece: Piece): readonly [block: object, deltas: readonly object[]] {
-  if ('text' in piece)
-    return [{ type: 'text', text: '' }, bits(piece.text).map((text) => ({ type: 'text_delta', text }))];
+  if ('text' in piece) {
+    const deltas = bits(piece.text).map((text) => ({ type: 'text_delta', text }));
+    const cited = pageCitations(piece.text, piece.cites ?? []).map((citation) => ({
+      type: 'citations_delta',
+      citation,
+    }));
+    return [{ type: 'text', text: '' }, [...deltas, ...cited]];
+  }
   if ('call' in piece) {
     const deltas = bits(piece.arguments).map((bit) => ({ type: 'input_json_delta', partial_json: bit }));
     return [{ type: 'tool_use', id: piece.id, name: piece.call, input: {} }, deltas];
@@ -210,11 +284,40 @@ function geminiPart(piece: Piece): object {
   return { text: piece.reasoning, thought: true };
 }
 
-function geminiEvent(said: ScriptedOutput, parts: readonly object[], isLast: boolean): object {
+/** Pages of a whole response, with the places that cite them in bytes. */
+function geminiGrounding(said: ScriptedOutput): object {
+  const cited = citedTexts(said).filter(({ cites }) => cites.length > 0);
+  const groundingChunks = cited.flatMap(({ cites }) => cites.map(({ url: uri, title }) => ({ web: { uri, title } })));
+  if (groundingChunks.length === 0) return {};
+  const whole = said.pieces.map((piece) => ('text' in piece ? piece.text : '')).join('');
+  const bytesTo = (place: number): number => Buffer.byteLength(whole.slice(0, place));
+  let chunk = 0;
+  const groundingSupports = cited.map(({ text, cites, from }) => ({
+    segment: { startIndex: bytesTo(from), endIndex: bytesTo(from + text.length), text },
+    groundingChunkIndices: cites.map(() => chunk++),
+  }));
+  return { groundingMetadata: { groundingChunks, groundingSupports } };
+}
+
+function geminiLogprobs(texts: readonly string[]): object {
+  const chosenCandidates = texts.map((token) => ({ token, logProbability: LOGPROB }));
+  if (chosenCandidates.length === 0) return {};
+  return { logprobsResult: { chosenCandidates, topCandidates: chosenCandidates.map(() => ({ candidates: [] })) } };
+}
+
+function geminiEvent(
+  said: ScriptedOutput,
+  parts: readonly object[],
+  isLast: boolean,
+  tokens: readonly string[] = [],
+): object {
   const { prompt, completion: written, cached, reasoned } = usageOf(said);
   return {
     candidates: [
-      { content: { role: 'model', parts }, index: 0, ...(isLast && { finishReason: FINISH[finishOf(said)] }) },
+      {
+        ...{ content: { role: 'model', parts }, index: 0, ...geminiLogprobs(tokens) },
+        ...(isLast && { finishReason: FINISH[finishOf(said)], ...geminiGrounding(said) }),
+      },
     ],
     usageMetadata: {
       ...{
@@ -230,12 +333,14 @@ function geminiEvent(said: ScriptedOutput, parts: readonly object[], isLast: boo
 }
 
 function geminiEvents(said: ScriptedOutput): readonly object[] {
-  const parts = said.pieces.flatMap((piece): readonly object[] => {
-    if ('text' in piece) return bits(piece.text).map((text) => ({ text }));
-    if ('reasoning' in piece) return bits(piece.reasoning).map((text) => ({ text, thought: true }));
-    return [geminiPart(piece)];
+  const events = said.pieces.flatMap((piece): readonly object[] => {
+    if ('text' in piece)
+      return bits(piece.text).map((text) => geminiEvent(said, [{ text }], false, piece.logprobs ? [text] : []));
+    if ('reasoning' in piece)
+      return bits(piece.reasoning).map((text) => geminiEvent(said, [{ text, thought: true }], false));
+    return [geminiEvent(said, [geminiPart(piece)], false)];
   });
-  return [...parts.map((part) => geminiEvent(said, [part], false)), geminiEvent(said, [{ text: '' }], true)];
+  return [...events, geminiEvent(said, [{ text: '' }], true)];
 }
 
 /** Arguments as an object; incomplete arguments become an empty object. */

@@ -1,14 +1,15 @@
-import { get } from '../api.ts';
+import { get, may } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
 import { until } from '../format.ts';
 import { type Filter, Filters, LoadedList, useList } from '../list.tsx';
+import { ActionButton } from '../object-form.tsx';
 import { linkTo, route } from '../routing.ts';
 import type { Account, WholeAccount } from '../shapes.ts';
 import { type Column, Facts, PageHead, Panel, Problem, Spinner, Table, Time, Usd, useLoad } from '../ui.tsx';
 
 const FILTERS: readonly Filter[] = [
   { name: 'name', label: 'Name', placeholder: 'part of the name' },
-  { name: 'plan', label: 'Plan' },
+  { name: 'plan', label: 'Plan', names: 'plan' },
 ];
 
 /** Accounts that calls are charged to; with `id` one of them. */
@@ -76,6 +77,7 @@ function OneAccount({ id }: { id: string }) {
       <PageHead title={id} note="Account">
         <a href={linkTo('usage', { account: id })}>Usage</a>
         <a href={linkTo('calls', { account: id })}>Calls</a>
+        {account.data && may('accounts:write') && <AccountActions account={account.data} onDone={account.reload} />}
       </PageHead>
       <Problem error={account.error} retry={account.reload} />
       <Spinner of={account} />
@@ -100,6 +102,44 @@ function OneAccount({ id }: { id: string }) {
             />
           </Panel>
         </div>
+      )}
+    </>
+  );
+}
+
+function AccountActions({ account: { id, plan, budgets }, onDone }: { account: WholeAccount; onDone: () => void }) {
+  const path = `/accounts/${encodeURIComponent(id)}`;
+  return (
+    <>
+      <ActionButton
+        label="Add money"
+        title={`Add money to ${id}`}
+        route="/accounts/{id}/credit"
+        path={`${path}/credit`}
+        first={['amount_usd', 'reason']}
+        onDone={onDone}
+      />
+      <ActionButton
+        label="Set plan"
+        title={`Set the plan of ${id}`}
+        method="put"
+        route="/accounts/{id}/plan"
+        path={`${path}/plan`}
+        first={['plan']}
+        start={{ plan }}
+        note="Without a plan the default plan applies."
+        onDone={onDone}
+      />
+      {may('budgets:write') && budgets.length > 0 && (
+        <ActionButton
+          label="Raise a budget"
+          title={`Raise a budget of ${id}`}
+          route="/accounts/{id}/raises"
+          path={`${path}/raises`}
+          first={['budget', 'amount_usd', 'until']}
+          start={{ budget: budgets[0]?.name, until: budgets[0]?.resets_at ?? undefined }}
+          onDone={onDone}
+        />
       )}
     </>
   );

@@ -5,6 +5,7 @@ import { callColumns } from '../calls-table.tsx';
 import { count } from '../format.ts';
 import { type Filter, Filters, List } from '../list.tsx';
 import { useLiveCalls } from '../live-calls.ts';
+import { CallsOverTime } from '../overview.tsx';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Call } from '../shapes.ts';
 import { Badge, Button, PageHead, Problem, useLoad } from '../ui.tsx';
@@ -23,35 +24,56 @@ const RANGES = [
 const FILTERS: readonly Filter[] = [
   { name: 'search', label: 'Any name', placeholder: 'part of a name' },
   { name: 'outcome', label: 'Outcome', options: OUTCOMES },
-  { name: 'last', label: 'Range', options: RANGES },
-  { name: 'user', label: 'User' },
-  { name: 'key', label: 'Key' },
-  { name: 'model', label: 'Model' },
-  { name: 'error_code', label: 'Error code', placeholder: 'rate_limited' },
+  { name: 'last', label: 'Range', options: RANGES, clears: ['from', 'to'] },
+  { name: 'user', label: 'User', names: 'user' },
+  { name: 'key', label: 'Key', names: 'key' },
+  { name: 'model', label: 'Model', names: 'providerModel' },
+  { name: 'error_code', label: 'Error code', placeholder: 'rate_limited', names: 'errorCode' },
   ...(
     [
-      ['status', 'HTTP status', '429'],
-      ['min_cost', 'Cost from, USD', '0.05'],
-      ['min_duration', 'Duration from', '5s'],
-      ['alias', 'Alias'],
-      ['provider', 'Provider'],
-      ['tag', 'Team or tag', 'team=search'],
-      ['end_user', 'End user'],
-      ['address', 'Address', '10.1.0.0/16'],
-      ['account', 'Account'],
-      ['operation', 'Operation', 'chat'],
-      ['session', 'Session'],
-      ['request', 'Request id'],
-    ] as const
-  ).map(([name, label, placeholder]) => ({ name, label, isMore: true, ...(placeholder && { placeholder }) })),
+      { name: 'from', label: 'From', type: 'time', clears: ['last'] },
+      { name: 'to', label: 'To', type: 'time', clears: ['last'] },
+      { name: 'status', label: 'HTTP status', placeholder: '429', names: 'status' },
+      { name: 'min_cost', label: 'Cost from, USD', placeholder: '0.05' },
+      { name: 'min_duration', label: 'Duration from', placeholder: '5s' },
+      { name: 'alias', label: 'Alias', names: 'alias' },
+      { name: 'provider', label: 'Provider', names: 'provider' },
+      { name: 'tag', label: 'Team or tag', placeholder: 'team=search', names: 'tag' },
+      { name: 'end_user', label: 'End user', names: 'endUser' },
+      { name: 'address', label: 'Address', placeholder: '10.1.0.0/16' },
+      { name: 'account', label: 'Account', names: 'account' },
+      { name: 'operation', label: 'Operation', placeholder: 'chat', names: 'operation' },
+      { name: 'session', label: 'Session', names: 'session' },
+      { name: 'request', label: 'Request id' },
+    ] satisfies readonly Filter[]
+  ).map((filter): Filter => ({ ...filter, isMore: true })),
 ];
+
+/** Values of calls on the page that the fields of filters offer. */
+function shownValues(calls: readonly Call[]): Readonly<Record<string, readonly string[]>> {
+  const of = (read: (call: Call) => readonly (string | number | null | undefined)[]): readonly string[] => [
+    ...new Set(calls.flatMap(read).flatMap((value) => (value === null || value === undefined ? [] : [String(value)]))),
+  ];
+  return {
+    user: of(({ user_id }) => [user_id]),
+    key: of(({ key }) => (key === '-' ? [] : [key])),
+    model: of(({ model }) => [model]),
+    error_code: of(({ error_code }) => [error_code]),
+    status: of(({ attempts }) => attempts.map(({ status }) => status)),
+    tag: of(({ tags }) => tags),
+    end_user: of(({ end_user }) => [end_user]),
+    address: of(({ address }) => [address]),
+    session: of(({ session }) => [session]),
+  };
+}
 
 /** Live list of all calls. The gateway filters, and the filter is part of the address. */
 export function Calls() {
   const { id, sort, order: _order, ...words } = route.value.query;
   const [isOn, setOn] = useState(true);
-  // A request has few calls and all are loaded: the feed has no such filter.
-  const live = useLiveCalls(words, isOn && sort === undefined && words['request'] === undefined);
+  // A request has few calls and all are loaded, and a past time has no new ones: the feed has no such filters.
+  const isOpen = words['request'] === undefined && words['to'] === undefined;
+  const live = useLiveCalls(words, isOn && sort === undefined && isOpen);
   const sorted = useLoad(sort && JSON.stringify([words, sort]), () =>
     get<Sorted>('/calls', { ...words, sort, limit: 100 }),
   );
@@ -70,7 +92,8 @@ export function Calls() {
           {isOn ? 'Pause' : 'Go live'}
         </Button>
       </PageHead>
-      <Filters label="Filters of calls" filters={FILTERS} />
+      <Filters label="Filters of calls" filters={FILTERS} shown={shownValues(rows)} />
+      <CallsOverTime words={words} />
       <Problem error={error} />
       {live.isCut && (
         <p role="status">Some calls are not shown: there were too many. Reload the page to see all of them.</p>

@@ -11,14 +11,14 @@ type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly key: Ke
 
 const FILTERS: readonly Filter[] = [
   { name: 'name', label: 'Name', placeholder: 'part of the name' },
-  { name: 'user', label: 'User' },
+  { name: 'user', label: 'User', names: 'user' },
   {
     name: 'state',
     label: 'State',
     options: [['', 'all'], ...['active', 'blocked', 'expired', 'revoked'].map((word) => [word, word] as const)],
   },
-  { name: 'tag', label: 'Team or tag', placeholder: 'team=search' },
-  { name: 'plan', label: 'Plan' },
+  { name: 'tag', label: 'Team or tag', placeholder: 'team=search', names: 'tag' },
+  { name: 'plan', label: 'Plan', names: 'plan' },
   {
     name: 'role',
     label: 'Role',

@@ -1,11 +1,41 @@
 import { signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { call, get, type Page, readEvents, session } from '../api.ts';
+import { call, GATEWAY_URL, get, type Page, readEvents, session } from '../api.ts';
 import { count, milliseconds } from '../format.ts';
-import { chatBody, type Draft, EMPTY_DRAFT, FORMATS, type Format, readTools, sampleOf } from '../playground-draft.ts';
-import { linkTo, route } from '../routing.ts';
+import {
+  chatBody,
+  type Draft,
+  draftOfRequest,
+  EMPTY_DRAFT,
+  FORMATS,
+  type Format,
+  LONGEST_LINK,
+  linkText,
+  MOST_MODELS,
+  PARAMETERS,
+  readLink,
+  sampleOf,
+  type Turn,
+} from '../playground-draft.ts';
+import { linkTo, route, setWords } from '../routing.ts';
 import type { Model, OneCall } from '../shapes.ts';
-import { Button, Choice, Code, Field, PageHead, Problem, Text, Usd, useLoad } from '../ui.tsx';
+import {
+  Badge,
+  Button,
+  Choice,
+  Code,
+  type Column,
+  Copy,
+  Field,
+  PageHead,
+  Panel,
+  Problem,
+  Table,
+  Text,
+  Usd,
+  useLoad,
+} from '../ui.tsx';
 
 interface Done {
   readonly request_id: string;
@@ -23,6 +53,8 @@ interface ToolCall {
 
 interface Output {
   readonly model: string;
+  /** Request as it was sent. */
+  readonly sent: Draft;
   readonly text: string;
   /** Tool calls by index. */
   readonly toolCalls: readonly ToolCall[];
@@ -34,22 +66,19 @@ interface Output {
 /** Typed text survives a change of the page. */
 const kept = signal<Draft>(EMPTY_DRAFT);
 
-/** Sends one prompt to one or two models, streaming, as the signed-in person. */
+/** Sends one prompt to up to three models at once, streaming, as the signed-in person. */
 export function Playground() {
-  const { model, call: id } = route.value.query;
   const draft = kept.value;
   const set = (part: Partial<Draft>): void => {
     kept.value = { ...kept.value, ...part };
   };
-  useEffect(() => {
-    if (model !== undefined) set({ models: [model, ...kept.value.models.slice(1)] });
-  }, [model]);
-  // Request of a call to repeat, if the gateway stored it.
-  const again = useLoad(id, async () => set(draftOf(await get<OneCall>(`/calls/${encodeURIComponent(id ?? '')}`))));
+  const opened = useOpened(set);
   const { outputs, isBusy, error, send, stop } = useRun(draft);
   return (
     <>
-      <PageHead title="Playground" note={`Calls are made and charged as ${session.value?.user}. No key is needed.`} />
+      <PageHead title="Playground" note={`Calls are made and charged as ${session.value?.user}. No key is needed.`}>
+        <Share draft={draft} />
+      </PageHead>
       <form
         class="panel"
         onSubmit={(event) => {
@@ -57,8 +86,11 @@ export function Playground() {
           void send();
         }}
       >
-        <PromptFields draft={draft} set={set} />
-        <Problem error={error ?? again.error} />
+        <Models draft={draft} set={set} />
+        <Turns draft={draft} set={set} />
+        <Texts draft={draft} set={set} />
+        <Options draft={draft} set={set} />
+        <Problem error={error ?? opened} />
         <div class="actions">
           <Button kind="main" type="submit" disabled={isBusy}>
             Send (Ctrl+Enter)
@@ -66,16 +98,69 @@ export function Playground() {
           {isBusy && <Button onClick={stop}>Stop</Button>}
         </div>
       </form>
+      {outputs.length > 1 && <Comparison outputs={outputs} />}
       {outputs.length > 0 && (
-        <div class="grid">
+        <div class={outputs.length > 2 ? 'grid three' : 'grid'}>
           {outputs.map((output, place) => (
-            <OutputPanel key={place} output={output} isBusy={isBusy} />
+            <OutputPanel key={place} output={output} isBusy={isBusy}>
+              {!isBusy && output.text !== '' && (
+                <Button kind="quiet" onClick={() => set(continued(output))}>
+                  Continue from this response
+                </Button>
+              )}
+            </OutputPanel>
           ))}
         </div>
       )}
       <Samples draft={draft} />
     </>
   );
+}
+
+/** Next turn of a conversation: the sent prompt and its response are before the new prompt. */
+function continued({ sent, text }: Output): Partial<Draft> {
+  const { turns, prompt, images } = sent;
+  return {
+    turns: [...turns, { role: 'user', text: prompt, images }, { role: 'assistant', text, images: [] }],
+    prompt: '',
+    images: [],
+  };
+}
+
+/** Takes the model, the call or the whole request of the address; returns why that failed, if it did. */
+function useOpened(set: (part: Partial<Draft>) => void): unknown {
+  const { model, call: id, draft: link } = route.value.query;
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    if (model !== undefined) set({ models: [model, ...kept.value.models.slice(1)] });
+  }, [model]);
+  useEffect(() => {
+    if (link === undefined) return;
+    try {
+      set(readLink(link));
+      setError(undefined);
+    } catch (wrong) {
+      setError(wrong);
+    }
+    // A reload would discard what is typed from now on.
+    setWords({ draft: undefined });
+  }, [link]);
+  // Request of a call to repeat, if the gateway stored it.
+  const again = useLoad(id, async () => {
+    const { bodies, model: name, requested, provider } = await get<OneCall>(`/calls/${encodeURIComponent(id ?? '')}`);
+    const body = (bodies as { request?: { value?: unknown } } | null)?.request?.value;
+    set(draftOfRequest(body, requested ?? `${provider}/${name}`));
+  });
+  return error ?? again.error;
+}
+
+/** Copies a link with the request in its fragment, which browsers do not send to servers. */
+function Share({ draft }: { draft: Draft }) {
+  const text = linkText(draft);
+  if (text.length > LONGEST_LINK) return <span class="muted">The request is too long for a link.</span>;
+  const hasImages = [draft, ...draft.turns].some(({ images }) => images.length > 0);
+  const link = `${location.origin}${location.pathname}${linkTo('playground', { draft: text })}`;
+  return <Copy text={link} label={hasImages ? 'Copy link without images' : 'Copy link'} />;
 }
 
 /** Sends the draft to its models; `stop` keeps the output so far. */
@@ -89,8 +174,9 @@ function useRun(draft: Draft) {
 
   const send = async (): Promise<void> => {
     setError(undefined);
+    let bodies: readonly object[];
     try {
-      readTools(draft.tools);
+      bodies = draft.models.map((name) => ({ ...chatBody(draft, name), stream_options: { include_usage: true } }));
     } catch (wrong) {
       setError(wrong);
       return;
@@ -98,14 +184,14 @@ function useRun(draft: Draft) {
     const abort = new AbortController();
     stop.current = abort;
     setBusy(true);
-    setOutputs(draft.models.map((name) => ({ model: name, text: '', toolCalls: [] })));
+    setOutputs(draft.models.map((name) => ({ model: name, sent: draft, text: '', toolCalls: [] })));
     const put = (place: number, change: (before: Output) => Output): void =>
       setOutputs((before) => before.map((output, at) => (at === place ? change(output) : output)));
     await Promise.all(
-      draft.models.map((name, place) =>
-        readOutput({ ...chatBody(draft, name), stream_options: { include_usage: true } }, abort.signal, (change) =>
-          put(place, change),
-        ).catch((error: unknown) => !abort.signal.aborted && put(place, (before) => ({ ...before, error }))),
+      bodies.map((body, place) =>
+        readOutput(body, abort.signal, (change) => put(place, change)).catch(
+          (error: unknown) => !abort.signal.aborted && put(place, (before) => ({ ...before, error })),
+        ),
       ),
     );
     setBusy(false);
@@ -113,21 +199,30 @@ function useRun(draft: Draft) {
   return { outputs, isBusy, error, send, stop: () => stop.current?.abort() };
 }
 
-function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
+interface Part {
+  readonly draft: Draft;
+  readonly set: (change: Partial<Draft>) => void;
+}
+
+const PLACES = ['Model', 'Second model', 'Third model'];
+
+/** One to three models, with what they cost. */
+function Models({ draft: { models }, set }: Part) {
   const known = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
-  const { models, most, tools } = draft;
-  const callable = known.data?.data.filter(({ is_callable }) => is_callable) ?? [];
+  const rows = known.data?.data ?? [];
+  const callable = rows.filter(({ is_callable }) => is_callable);
   const [first] = callable;
   useEffect(() => {
-    if (models[0] === '' && first) set({ models: [first.id, ...models.slice(1)] });
+    if (kept.value.models[0] === '' && first) set({ models: [first.id, ...kept.value.models.slice(1)] });
   }, [first?.id]);
   return (
     <>
-      <div class="pair">
+      <div class={models.length > 2 ? 'pair three' : 'pair'}>
         {models.map((model, place) => (
           <Text
             key={place}
-            label={place === 0 ? 'Model' : 'Second model'}
+            label={PLACES[place] ?? ''}
+            hint={describe(rows.find(({ id }) => id === model.trim()))}
             list="models"
             required
             value={model}
@@ -135,44 +230,65 @@ function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draf
           />
         ))}
       </div>
-      <Texts draft={draft} set={set} />
-      <div class="pair">
-        <Images draft={draft} set={set} />
-        <Field label="Tools, as JSON" hint="Tools that the model may call. Their calls are shown, but not run.">
-          <textarea
-            class="short"
-            placeholder={'[{ "name": "get_weather", "parameters": { … } }]'}
-            value={tools}
-            spellcheck={false}
-            onInput={(event) => set({ tools: event.currentTarget.value })}
-          />
-        </Field>
-      </div>
-      <div class="spread low">
-        <Text
-          label="At most (tokens)"
-          type="number"
-          placeholder="the model’s"
-          value={most}
-          onType={(text) => set({ most: text })}
-        />
-        {models.length === 1 ? (
-          <Button onClick={() => set({ models: [...models, ''] })}>Add a second model</Button>
-        ) : (
-          <Button onClick={() => set({ models: models.slice(0, 1) })}>One model</Button>
+      <div class="actions">
+        {models.length < MOST_MODELS && (
+          <Button kind="quiet" onClick={() => set({ models: [...models, ''] })}>
+            {models.length === 1 ? 'Add a second model' : 'Add a third model'}
+          </Button>
+        )}
+        {models.length > 1 && (
+          <Button kind="quiet" onClick={() => set({ models: models.slice(0, 1) })}>
+            One model
+          </Button>
         )}
       </div>
       <datalist id="models">
-        {callable.map(({ id }) => (
-          <option key={id} value={id} />
+        {callable.map((model) => (
+          <option key={model.id} value={model.id}>
+            {describe(model)}
+          </option>
         ))}
       </datalist>
     </>
   );
 }
 
-/** System message and prompt. */
-function Texts({ draft: { system, prompt }, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
+/** Price of a model, or why it cannot be called. */
+function describe(model: Model | undefined): string {
+  if (!model) return '';
+  const { price, targets, problem, is_callable: isCallable } = model;
+  if (!isCallable) return problem ?? 'No key for this provider.';
+  if (price) return `$${price.input} in, $${price.output} out per million tokens`;
+  return targets ? `alias of ${targets.join(', ')}` : 'no price';
+}
+
+const TURN_LABELS = Object.freeze({ user: 'Prompt', assistant: 'Response' });
+
+/** Turns before the prompt, which can be edited. */
+function Turns({ draft: { turns }, set }: Part) {
+  if (turns.length === 0) return null;
+  const put = (place: number, text: string): void =>
+    set({ turns: turns.map((turn, at) => (at === place ? { ...turn, text } : turn)) });
+  return (
+    <fieldset class="group">
+      <legend>Conversation so far</legend>
+      {turns.map(({ role, text, images }: Turn, place) => (
+        <Field
+          key={place}
+          label={`${TURN_LABELS[role]} ${Math.floor(place / 2) + 1}${images.length > 0 ? ', with images' : ''}`}
+        >
+          <textarea class="short" value={text} onInput={(event) => put(place, event.currentTarget.value)} />
+        </Field>
+      ))}
+      <Button kind="quiet" onClick={() => set({ turns: [] })}>
+        Start a new conversation
+      </Button>
+    </fieldset>
+  );
+}
+
+/** Instructions and prompt. */
+function Texts({ draft: { system, prompt }, set }: Part) {
   const sendByKeys = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && event.currentTarget instanceof HTMLTextAreaElement)
       event.currentTarget.form?.requestSubmit();
@@ -194,7 +310,104 @@ function Texts({ draft: { system, prompt }, set }: { draft: Draft; set: (change:
   );
 }
 
-function OutputPanel({ output, isBusy }: { output: Output; isBusy: boolean }) {
+/** Images, tools, schema and parameters. */
+function Options({ draft, set }: Part) {
+  const { tools, schema, parameters } = draft;
+  return (
+    <>
+      <div class="pair three">
+        <Images draft={draft} set={set} />
+        <Field label="Tools, as JSON" hint="Tools that the model may call. Their calls are shown, but not run.">
+          <textarea
+            class="short"
+            placeholder={'[{ "name": "get_weather", "parameters": { … } }]'}
+            value={tools}
+            spellcheck={false}
+            onInput={(event) => set({ tools: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Schema of the response, as JSON" hint="The response is JSON of this schema.">
+          <textarea
+            class="short"
+            placeholder={'{ "type": "object", "properties": { … } }'}
+            value={schema}
+            spellcheck={false}
+            onInput={(event) => set({ schema: event.currentTarget.value })}
+          />
+        </Field>
+      </div>
+      <details open={Object.values(parameters).some(Boolean)}>
+        <summary>Parameters</summary>
+        <div class="pair three">
+          {PARAMETERS.map(({ name, label, placeholder }) => (
+            <Text
+              key={name}
+              label={label}
+              placeholder={placeholder}
+              value={parameters[name] ?? ''}
+              onType={(text) => set({ parameters: { ...parameters, [name]: text } })}
+            />
+          ))}
+        </div>
+      </details>
+    </>
+  );
+}
+
+/** Table of all models. */
+function Comparison({ outputs }: { outputs: readonly Output[] }) {
+  const least = (read: (output: Output) => number | undefined): number | undefined => {
+    const values = outputs.map(read).filter((value) => value !== undefined);
+    return values.length > 1 ? Math.min(...values) : undefined;
+  };
+  const [cost, first] = [least(costOf), least(firstOf)];
+  return (
+    <Panel title="Compared">
+      <Table
+        label="Compared models"
+        rows={outputs}
+        keyOf={(output) => String(outputs.indexOf(output))}
+        columns={
+          [
+            { name: 'Model', cell: ({ model }) => <div class="wrap">{model}</div> },
+            {
+              name: 'Cost',
+              isNumber: true,
+              cell: (output) => (
+                <>
+                  {costOf(output) !== undefined && costOf(output) === cost && <Badge tone="good">lowest</Badge>}{' '}
+                  <Usd of={output.done?.cost_usd} />
+                </>
+              ),
+            },
+            {
+              name: 'First token',
+              isNumber: true,
+              cell: (output) => (
+                <>
+                  {firstOf(output) !== undefined && firstOf(output) === first && <Badge tone="good">fastest</Badge>}{' '}
+                  {milliseconds(firstOf(output))}
+                </>
+              ),
+            },
+            { name: 'Whole', isNumber: true, cell: ({ done }) => milliseconds(done?.duration_ms) },
+            { name: 'Tokens out', isNumber: true, cell: ({ done }) => count(done?.usage?.completion_tokens) },
+          ] satisfies readonly Column<Output>[]
+        }
+      />
+    </Panel>
+  );
+}
+
+function costOf({ done }: Output): number | undefined {
+  return done?.cost_usd == null ? undefined : Number(done.cost_usd);
+}
+
+function firstOf({ done, firstMs }: Output): number | undefined {
+  return done?.first_token_ms ?? firstMs;
+}
+
+function OutputPanel({ output, isBusy, children }: { output: Output; isBusy: boolean; children: ComponentChildren }) {
   return (
     <section class="panel" aria-label={`Response of ${output.model}`} aria-busy={isBusy}>
       <header>
@@ -206,12 +419,13 @@ function OutputPanel({ output, isBusy }: { output: Output; isBusy: boolean }) {
       ))}
       <Problem error={output.error} />
       <Figures output={output} />
+      {children}
     </section>
   );
 }
 
 /** Images of the prompt, read by the browser. */
-function Images({ draft: { images }, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
+function Images({ draft: { images }, set }: Part) {
   const [error, setError] = useState<unknown>();
   const add = (files: FileList | null): void => {
     setError(undefined);
@@ -277,7 +491,7 @@ function Samples({ draft }: { draft: Draft }) {
         options={FORMATS.map((each) => [each, each] as const)}
         onPick={(word) => setFormat(FORMATS.find((each) => each === word) ?? 'curl')}
       />
-      <Code text={sampleOf(draft, format)} />
+      <Code text={sampleOf(draft, format, GATEWAY_URL)} />
     </details>
   );
 }
@@ -337,27 +551,4 @@ function addPart(calls: readonly ToolCall[], { index = 0, function: said = {} }:
   const known = calls[index] ?? { name: '', args: '' };
   const next = { name: known.name + (said.name ?? ''), args: known.args + (said.arguments ?? '') };
   return Object.assign([...calls], { [index]: next });
-}
-
-/** Form values from a stored request, in OpenAI's chat format or another one. */
-function draftOf({ bodies, model, requested, provider }: OneCall): Partial<Draft> {
-  const body = (bodies as { request?: { value?: unknown } } | null)?.request?.value;
-  const fields = (typeof body === 'object' && body !== null ? body : {}) as Readonly<Record<string, unknown>>;
-  const messages = (Array.isArray(fields['messages']) ? fields['messages'] : []) as readonly {
-    readonly role?: unknown;
-    readonly content?: unknown;
-  }[];
-  const textOf = (role: string): string =>
-    messages
-      .filter((message) => message.role === role)
-      .map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content)))
-      .at(-1) ?? '';
-  const system = typeof fields['system'] === 'string' ? fields['system'] : textOf('system');
-  return {
-    models: [requested ?? `${provider}/${model}`],
-    system,
-    prompt: textOf('user'),
-    images: [],
-    tools: Array.isArray(fields['tools']) ? JSON.stringify(fields['tools'], null, 2) : '',
-  };
 }

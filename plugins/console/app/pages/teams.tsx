@@ -5,26 +5,15 @@ import { count, until, usd, zone } from '../format.ts';
 import { NewKey } from '../key-forms.tsx';
 import { describeLimits, KeyState } from '../key-state.tsx';
 import { List } from '../list.tsx';
+import { ObjectForm } from '../object-form.tsx';
 import { linkTo, route } from '../routing.ts';
 import type { Budget, Key, Team, Usage, UsageRow } from '../shapes.ts';
-import { EditTeam, PERIODS, TeamForm } from '../team-form.tsx';
-import {
-  Button,
-  Choice,
-  type Column,
-  Dialog,
-  Facts,
-  PageHead,
-  Panel,
-  Problem,
-  Spinner,
-  Table,
-  Text,
-  Usd,
-  useLoad,
-} from '../ui.tsx';
+import { Button, type Column, Facts, PageHead, Panel, Problem, Spinner, Table, Usd, useLoad } from '../ui.tsx';
 
-type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly tag: string };
+interface Work {
+  /** Undefined for a new team. */
+  readonly tag?: string;
+}
 
 /** Tags with owners: all of them, or the owner's own. */
 export function Teams() {
@@ -41,7 +30,7 @@ export function Teams() {
     <>
       <PageHead title="Teams" note="A team is a tag. Its owners create keys and budgets within it, and see its usage.">
         {may('teams:write') && (
-          <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
+          <Button kind="main" onClick={() => setWork({})}>
             New team
           </Button>
         )}
@@ -59,14 +48,27 @@ export function Teams() {
               ? 'No teams yet. Create one, and its owners create keys themselves.'
               : 'You own no team. An admin sets owners.'
           }
-          columns={columnsOf((tag) => setWork({ kind: 'edit', tag }))}
+          columns={columnsOf((tag) => setWork({ tag }))}
         />
       )}
       {one && <OneTeam key={one.tag} team={one} />}
       {teams.data && shown && !one && <p class="muted">There is no team {shown}, or it is not yours to see.</p>}
-      {work?.kind === 'new' && <TeamForm onClose={close} />}
-      {work?.kind === 'edit' && <EditTeam tag={work.tag} onClose={close} />}
+      {work && <TeamForm {...work} onClose={close} />}
     </>
+  );
+}
+
+function TeamForm({ tag, onClose }: Work & { onClose: () => void }) {
+  return (
+    <ObjectForm
+      id={tag}
+      noun="team"
+      path="/teams"
+      name={{ label: 'Tag', hint: 'Such as team=search.' }}
+      first={['owners', 'members', 'budget', 'models']}
+      removal="Delete the team; its keys and budgets stay"
+      onClose={onClose}
+    />
   );
 }
 
@@ -243,9 +245,12 @@ function TeamBudgets({ tag }: { tag: string }) {
         {budgets.data?.length === 0 && <li class="muted">No budgets with this tag.</li>}
       </ul>
       {isNew && (
-        <NewTeamBudget
-          tag={tag}
-          known={budgets.data ?? []}
+        <ObjectForm
+          noun={`budget of ${tag}`}
+          path={pathOfTeam(tag, '/budgets')}
+          route="/own-teams/{team}/budgets"
+          name={{ label: 'Name' }}
+          first={['amount_usd', 'every', 'user', 'model']}
           onClose={() => {
             setNew(false);
             budgets.reload();
@@ -253,41 +258,6 @@ function TeamBudgets({ tag }: { tag: string }) {
         />
       )}
     </Panel>
-  );
-}
-
-function NewTeamBudget({ tag, known, onClose }: { tag: string; known: readonly Budget[]; onClose: () => void }) {
-  const [name, setName] = useState('');
-  const [amount, setAmount] = useState('');
-  const [every, setEvery] = useState('month');
-  const [error, setError] = useState<unknown>();
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    if (known.some((budget) => budget.name === `${tag}~${name}`)) {
-      setError(new Error(`The team has a budget ${name}. Remove that first, or choose another name.`));
-      return;
-    }
-    setError(undefined);
-    const body = { amount_usd: amount.trim(), every };
-    change('PUT', pathOfTeam(tag, `/budgets/${encodeURIComponent(name)}`), body).then(onClose, setError);
-  };
-  return (
-    <Dialog title={`New budget of ${tag}`} onClose={onClose}>
-      <form onSubmit={submit}>
-        <Text label="Name" required maxLength={40} value={name} onType={setName} />
-        <div class="pair">
-          <Text label="US dollars" required value={amount} onType={setAmount} />
-          <Choice label="Each" value={every} options={PERIODS} onPick={setEvery} />
-        </div>
-        <Problem error={error} />
-        <div class="actions">
-          <Button kind="main" type="submit">
-            Save
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
-      </form>
-    </Dialog>
   );
 }
 

@@ -5,6 +5,7 @@ import { count, until, zone } from '../format.ts';
 import { EditKey, NewKey } from '../key-forms.tsx';
 import { keyColumns } from '../keys-table.tsx';
 import { type Filter, Filters, LoadedList, useList } from '../list.tsx';
+import { ActionButton } from '../object-form.tsx';
 import { linkTo, route } from '../routing.ts';
 import type { Call, Key, ProgramSignIn, Usage, User, WholeAccount } from '../shapes.ts';
 import {
@@ -25,7 +26,7 @@ import { AccountBudgets, AccountFacts } from './accounts.tsx';
 
 const FILTERS: readonly Filter[] = [
   { name: 'name', label: 'Name', placeholder: 'part of the id or name' },
-  { name: 'plan', label: 'Plan' },
+  { name: 'plan', label: 'Plan', names: 'plan' },
   {
     name: 'state',
     label: 'State',
@@ -101,10 +102,9 @@ function OneUser({ id }: { id: string }) {
   const path = `/users/${encodeURIComponent(id)}`;
   const user = useLoad(id, () => get<User>(path));
   const [error, setError] = useState<unknown>();
-  const isBlocked = user.data?.blocked === true;
-  const act = (): void => {
+  const unblock = (): void => {
     setError(undefined);
-    change('POST', `${path}/${isBlocked ? 'unblock' : 'block'}`).then(user.reload, setError);
+    change('POST', `${path}/unblock`).then(user.reload, setError);
   };
   const account = useLoad(may('accounts:read') ? user.data?.account : undefined, () =>
     get<WholeAccount>(`/accounts/${encodeURIComponent(user.data?.account ?? id)}`),
@@ -115,7 +115,30 @@ function OneUser({ id }: { id: string }) {
         {may('usage:read') && <a href={linkTo('usage', { user: id })}>Usage</a>}
         {may('calls:read') && <a href={linkTo('calls', { user: id })}>Calls</a>}
         {may('users:write') && user.data && (
-          <Button onClick={act}>{isBlocked ? 'Unblock this user' : 'Block this user'}</Button>
+          <>
+            <ActionButton
+              label="Name"
+              title={`Name of ${id}`}
+              method="patch"
+              route="/users/{id}"
+              path={path}
+              first={['name']}
+              start={{ ...user.data }}
+              onDone={user.reload}
+            />
+            {user.data.blocked ? (
+              <Button onClick={unblock}>Unblock this user</Button>
+            ) : (
+              <ActionButton
+                label="Block this user"
+                title={`Block ${id}`}
+                route="/users/{id}/block"
+                path={`${path}/block`}
+                first={['reason']}
+                onDone={user.reload}
+              />
+            )}
+          </>
         )}
       </PageHead>
       <Problem error={error ?? user.error} retry={user.reload} />

@@ -11,6 +11,7 @@ import {
   sendList,
   sendVersion,
 } from '../../kit/index.ts';
+import { assertNew } from '../../kit/versions.ts';
 import { assertName, PUT_BODY, type ReadRule, unknownBudget, type Viewer } from '../budgets/manage.ts';
 import { type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from '../budgets/records.ts';
 import { OPERATOR_BUDGET } from '../budgets/view.ts';
@@ -53,6 +54,7 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
     async handler(ctx, own) {
       const { tag } = own;
       const { name, found } = await findOwn(records, ctx.params['name'] ?? '', tag);
+      const isNew = assertNew(ctx, found !== undefined);
       const expected = matchVersion(ctx, found ? entityTag(found) : '') ? found && entityTag(found) : undefined;
       const { body } = ctx.state;
       refuseOtherTag(body.tag, tag);
@@ -61,6 +63,7 @@ export function registerTeamBudgets(api: PluginApi, { records, view, readRule }:
       if (!found) await refuseMany(records, tag);
       const { before, after } = await records.change(name, (last) => {
         if (expected !== undefined && (!last || entityTag(last) !== expected)) throw changedMeanwhile();
+        if (isNew && last) throw changedMeanwhile();
         return { rule, raises: last?.raises ?? [] };
       });
       await api.operators.audit({
