@@ -24,5 +24,6 @@ export { SESSION_COOKIE } from './route.ts';
 export { hasScope } from './scopes.ts';
 export { coversTool } from './server-tools.ts';
 export { mergeStates, targetRows } from './target-rows.ts';
+export { createNameReplacer } from './texts.ts';
 export { cpuBudget, END_USER_TAG, MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './units.ts';
 export { changedMeanwhile } from './versions.ts';

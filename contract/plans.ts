@@ -160,6 +160,8 @@ export interface UserRecord {
   /** Unix milliseconds; absent if the user is not blocked. */
   readonly blockedAt?: number;
   readonly reason?: string;
+  /** Id that replaces the name while an erasure of the user is incomplete. */
+  readonly erasedAs?: string;
 }
 
 /** Name of the user records. */

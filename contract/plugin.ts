@@ -274,10 +274,15 @@ export interface BooksApi {
 export interface OperatorsApi {
   /** For routes and commands of operators. */
   readonly gateway: GatewayView;
-  /** Writes an operator's change to the audit log, after the change and before the response. Entries are immutable. */
+  /** Writes an operator's change to the audit log, after the change and before the response. */
   audit(change: AuditChange): Promise<void>;
   /** Returns the changes of operators, newest first. */
   auditLog(query: AuditQuery): Promise<AuditPage>;
+  /**
+   * Replaces the name of an erased user by an id in all entries of the audit log; returns the number of entries. Also requires the
+   * permission `records`.
+   */
+  renameInAuditLog(name: string, id: string): Promise<number>;
   /** Returns all personal data of instances; also requires the permission `records`; complete once the gateway listens. */
   allPersonalData(): readonly PersonalData[];
   /** Returns the schema violations of a value, in the terms of the configuration. */

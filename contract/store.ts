@@ -304,6 +304,13 @@ export interface Ledger {
   report(query: ReportQuery): Promise<readonly ReportRow[]>;
   /** Deletes the records of calls settled in the whole hours before this time; reports retain their sums. Returns their number. */
   forgetCalls(before: number): Promise<number>;
+  /**
+   * Replaces the name of an erased person by an id: account, user, end user, and texts of the person's records. Sums and balances stay,
+   * under the id; budgets of the name are deleted, and addresses of the person's callers. A repetition with the same id continues after a
+   * failure. Rejects with `conflict` while a call of the person is running, because its end belongs to the name. Absent if the store
+   * cannot do it.
+   */
+  rename?(name: string, id: string): Promise<void>;
   /** Settles reservations that expired before `now` at their estimate; returns their number. */
   sweep(now: number): Promise<number>;
   /** Returns the time by the clock shared by all clients of this store; absent if that is this machine's. */

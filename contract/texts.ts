@@ -12,3 +12,17 @@ export const NAMED_MEMBERS: ReadonlySet<string> = new Set(['properties', 'patter
 
 /** Fields whose text is JSON. */
 export const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json', 'structured_json']);
+
+/**
+ * Returns a function that replaces the name of a person in a text. A name inside a longer word or address stays: `ann` in `annual`,
+ * `ann@example.com` in `joann@example.com`.
+ */
+export function createNameReplacer(name: string, replacement: string): (text: string) => string {
+  const before = '(?<![\\p{L}\\p{N}_]|[\\p{L}\\p{N}_][.+-])';
+  const after = '(?![\\p{L}\\p{N}_]|[.@-][\\p{L}\\p{N}])';
+  const pattern = new RegExp(`${before}${name.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}${after}`, 'gu');
+  return (text) => {
+    if (text === name) return replacement;
+    return text.includes(name) ? text.replace(pattern, () => replacement) : text;
+  };
+}

@@ -2,14 +2,20 @@ import type { AuditChange, AuditEntry, AuditPage, AuditQuery } from '../../contr
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 import { isObject } from '../../contract/json.ts';
 import type { Log } from '../../contract/plugin.ts';
+import { createNameReplacer } from '../../contract/texts.ts';
 import { cpuBudget } from '../../contract/units.ts';
 import type { InstanceStore } from './instance-store.ts';
 
-/** Audit log of operators' changes: append-only. Entries are never altered, and are removed only by age. */
+/**
+ * Audit log of operators' changes: append-only. Entries are removed only by age, and altered only by the erasure of a person: an id
+ * replaces the name.
+ */
 export interface AuditLog {
   /** Resolves when the store has the entry; throws `store_unavailable` otherwise. */
   add(change: AuditChange): Promise<void>;
   list(query: AuditQuery): Promise<AuditPage>;
+  /** Replaces the name of a person by an id in all entries; returns the number of changed entries. */
+  rename(name: string, id: string): Promise<number>;
 }
 
 export interface AuditParts {
@@ -70,7 +76,39 @@ export function createAuditLog(parts: AuditParts): AuditLog {
     },
 
     list: (query) => findEntries(store, query),
+
+    rename: (name, id) => renameEntries(parts, name, id),
   };
+}
+
+/** Replaces a name in the entries of all days. Each keeps its time of expiry. */
+async function renameEntries({ store, keepForMs }: AuditParts, name: string, id: string): Promise<number> {
+  const replace = replacerOf(name, id);
+  const entries = store.keyv<AuditEntry>('audit');
+  let count = 0;
+  for (const day of await store.sets.list(DAYS, { limit: MAX_DAYS }))
+    for (const each of await listIds(store, day)) {
+      const entry = await entries.get(each);
+      if (!isObject(entry) || !JSON.stringify(entry).includes(JSON.stringify(name).slice(1, -1))) continue;
+      const { at } = entry;
+      const renamed = { ...(replace(entry) as AuditEntry), id: each };
+      if (JSON.stringify(renamed) === JSON.stringify(entry)) continue;
+      if (!(await entries.set(each, renamed, Math.max(at + keepForMs - Date.now(), 1)))) throw unavailable(undefined);
+      count += 1;
+    }
+  return count;
+}
+
+/** Replaces a name in all texts and field names of a JSON value, but not inside longer words. */
+function replacerOf(name: string, id: string): (value: unknown) => unknown {
+  const replaceText = createNameReplacer(name, id);
+  const replace = (value: unknown): unknown => {
+    if (typeof value === 'string') return replaceText(value);
+    if (Array.isArray(value)) return value.map(replace);
+    if (!isObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [replaceText(key), replace(each)]));
+  };
+  return replace;
 }
 
 /** Searches backwards from the newest day until the page is full or the search limit is reached. */

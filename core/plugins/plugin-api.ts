@@ -186,6 +186,10 @@ function operatorsApi(deps: ApiDeps, services: () => CallServices, instance: Api
     },
     audit: async (change) => log().add(change),
     auditLog: async (query) => log().list(query),
+    async renameInAuditLog(id, erasedId) {
+      allow.assert('records', 'api.operators.renameInAuditLog');
+      return log().rename(id, erasedId);
+    },
     allPersonalData() {
       allow.assert('records', 'api.operators.allPersonalData');
       return [...registry.personalData.values()].map(({ value }) => value);

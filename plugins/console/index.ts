@@ -35,7 +35,7 @@ const STATE = {
     ends_at: { type: ['string', 'null'], description: 'When the session ends at the latest.' },
     features: {
       type: 'array',
-      items: { enum: ['speech', 'agents'] },
+      items: { enum: ['speech', 'agents', 'mcp', 'changes'] },
       description: 'Configured features that have a page; empty without a session.',
     },
     name: { type: ['string', 'null'], description: 'Name of the installation.' },
@@ -47,6 +47,8 @@ const STATE = {
 const FEATURES = Object.freeze({
   speech: 'GET /api/core/admin/speech',
   agents: 'POST /api/core/admin/agent',
+  mcp: 'GET /api/core/admin/mcp',
+  changes: 'GET /api/core/admin/changes',
 } as const);
 
 interface Parts {

@@ -1,9 +1,10 @@
-import { GatewayError, isGatewayError, type PluginApi, type RouteContext } from '../../contract/index.ts';
+import { GatewayError, isGatewayError, type PluginApi, type Route, type RouteContext } from '../../contract/index.ts';
 import { createDocuments } from '../auth/kit/documents.ts';
 import { hashId, isSame, randomId } from '../auth/kit/random-id.ts';
 import { createSecrets, type Secrets } from '../auth/kit/secrets.ts';
+import { auditActor, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../policies/kit/index.ts';
 import { type Authorization, CALLBACK_PATH } from './authorization.ts';
-import { createSealer, type OAuthClient, type Sealed } from './token-book.ts';
+import { createSealer, type OAuthClient, type Sealed, type TokenBook } from './token-book.ts';
 
 /** Time for a person to connect an account. */
 const LINK_MS = 10 * 60_000;
@@ -41,6 +42,7 @@ interface ConnectionParts extends ConnectionDeps {
 interface ConnectionDeps {
   readonly api: PluginApi;
   readonly authorizations: ReadonlyMap<string, Authorization>;
+  readonly book: TokenBook;
   readonly publicUrl: string;
   readonly tokenKey: string;
   /** Called after the tokens of a user were removed. */
@@ -57,25 +59,25 @@ export function registerConnections(deps: ConnectionDeps): void {
     pending: createSecrets('mcp.pending', LINK_MS, createDocuments(api.keyv('pending')), counters),
   };
   const at = (ctx: RouteContext): Authorization => {
-    const found = authorizations.get(ctx.params['server'] ?? '');
+    const found = authorizations.get(ctx.params['server'] ?? ctx.params['name'] ?? '');
     if (!found) throw new GatewayError('not_found', 'No MCP server of this name has accounts of users.');
     return found;
   };
   const path = '/mcp/:server/connect';
   const state = { type: 'object', properties: { server: { type: 'string' }, connected: { type: 'boolean' } } } as const;
   const page = { contentType: 'text/html', description: 'HTML page.' };
+  const link = {
+    description: 'Link for a browser.',
+    schema: { type: 'object', properties: { url: { type: 'string' }, expires_in: { type: 'integer' } } },
+  } as const;
+  registerForOperators(parts, at, link);
   api.route({
     method: 'POST',
     path,
     auth: ['key', 'token'],
     summary: 'Get a link to connect an account at an MCP server',
     description: 'Open the link in a browser within ten minutes. It connects the account for the user of this key.',
-    responses: {
-      200: {
-        description: 'Link for a browser.',
-        schema: { type: 'object', properties: { url: { type: 'string' }, expires_in: { type: 'integer' } } },
-      },
-    },
+    responses: { 200: link },
     handler: async (ctx) => {
       ctx.body = await makeLink(parts, at(ctx as RouteContext).name, userOf(ctx as RouteContext));
     },
@@ -132,6 +134,76 @@ export function registerConnections(deps: ConnectionDeps): void {
     query: { type: 'object', properties: { state: { type: 'string' }, code: { type: 'string' } } },
     responses: { 200: page, 400: page },
     handler: (ctx) => show(ctx as RouteContext, () => finish(parts, ctx as RouteContext)),
+  });
+}
+
+/** Routes of the console: who has connected an account, and the operator's own. */
+function registerForOperators(
+  parts: ConnectionParts,
+  at: (ctx: RouteContext) => Authorization,
+  link: Exclude<Route['responses'][number], string>,
+): void {
+  const { api, book, onRevoked } = parts;
+  const path = '/api/core/admin/mcp/:name/connections';
+  api.route({
+    ...FOR_OPERATORS,
+    scope: 'mcp:read',
+    method: 'GET',
+    path,
+    summary: 'List users with an account at an MCP server',
+    query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
+    responses: {
+      200: {
+        description: 'Users.',
+        schema: listOf({ type: 'object', required: ['user_id'], properties: { user_id: { type: 'string' } } }),
+      },
+    },
+    async handler(ctx) {
+      const { limit, after } = readPage(ctx);
+      const { name } = at(ctx as RouteContext);
+      const users = await book.users(name, { limit, ...(after !== undefined && { after }) });
+      const rows = users.map((user_id) => ({ user_id }));
+      sendList(ctx, rows, users.length === limit ? users.at(-1) : undefined);
+    },
+  });
+  api.route({
+    ...FOR_OPERATORS,
+    scope: 'mcp:read',
+    method: 'POST',
+    path,
+    summary: 'Get a link to connect an account at an MCP server for the own user',
+    responses: { 200: link },
+    async handler(ctx) {
+      ctx.set('cache-control', 'no-store');
+      ctx.body = await makeLink(parts, at(ctx as RouteContext).name, userOf(ctx as RouteContext));
+    },
+  });
+  api.route({
+    ...FOR_OPERATORS,
+    scope: 'mcp:write',
+    method: 'DELETE',
+    path: `${path}/:user`,
+    summary: 'Disconnect the account of a user at an MCP server, and revoke its tokens',
+    responses: {
+      200: {
+        description: 'State of the connection.',
+        schema: { type: 'object', properties: { user_id: { type: 'string' }, connected: { type: 'boolean' } } },
+      },
+    },
+    async handler(ctx) {
+      const authorization = at(ctx as RouteContext);
+      const user = ctx.params['user'] ?? '';
+      const isRevoked = await authorization.revoke(user);
+      onRevoked(authorization.name, user);
+      if (isRevoked)
+        await api.operators.audit({
+          actor: auditActor(ctx),
+          action: 'mcp_connection.delete',
+          subject: authorization.name,
+          before: { user_id: user },
+        });
+      ctx.body = { user_id: user, connected: false };
+    },
   });
 }
 

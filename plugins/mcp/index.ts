@@ -77,6 +77,7 @@ export default definePlugin({
       registerConnections({
         api,
         authorizations,
+        book,
         publicUrl,
         tokenKey,
         onRevoked: (server, user) => servers.get(server)?.dropUser(user),

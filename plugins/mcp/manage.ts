@@ -32,9 +32,10 @@ const STATE: Schema = {
 
 const SERVER: Schema = {
   type: 'object',
-  required: ['name', 'approved', 'waiting', 'processes', 'tools'],
+  required: ['name', 'approved', 'waiting', 'has_accounts', 'processes', 'tools'],
   properties: {
     name: { type: 'string' },
+    has_accounts: { type: 'boolean', description: 'True if each user connects an account.' },
     approved: { type: 'integer' },
     waiting: { type: 'integer', description: 'Tools that are withheld until approval.' },
     processes: { type: 'array', items: STATE, description: 'State in each process of this gateway.' },
@@ -68,6 +69,7 @@ interface ShownServer {
   readonly name: string;
   readonly approved: number;
   readonly waiting: number;
+  readonly has_accounts: boolean;
   readonly processes: readonly Omit<ServerState, 'name'>[];
   readonly tools: readonly ShownTool[];
 }
@@ -80,7 +82,7 @@ export function registerManagement(api: PluginApi, servers: ServersByName, recor
       // oxlint-disable-next-line typescript/no-unnecessary-condition -- a command runs in no process of a gateway
       .flatMap((each) => each ?? [])
       .filter((state) => state.name === name && state.starts > 0);
-    return showServer(name, pins, states);
+    return showServer(name, pins, states, servers.get(name)?.options.oauth !== undefined);
   };
   const read = async (name: string): Promise<{ readonly version: number; readonly value: ShownServer | undefined }> => {
     if (!servers.has(name)) return { version: 0, value: undefined };
@@ -157,7 +159,12 @@ export function registerManagement(api: PluginApi, servers: ServersByName, recor
 
 const NO_PINS: ServerPins = Object.freeze({ tools: {}, waiting: {} });
 
-function showServer(name: string, { tools, waiting }: ServerPins, states: readonly ServerState[]): ShownServer {
+function showServer(
+  name: string,
+  { tools, waiting }: ServerPins,
+  states: readonly ServerState[],
+  hasAccounts: boolean,
+): ShownServer {
   const withheld = Object.entries(waiting).map(([tool, { since, text }]): ShownTool => {
     const before = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
     return {
@@ -175,6 +182,7 @@ function showServer(name: string, { tools, waiting }: ServerPins, states: readon
     name,
     approved: approved.length,
     waiting: withheld.length,
+    has_accounts: hasAccounts,
     processes: states.map(({ name: _name, ...state }) => state),
     tools: [...withheld, ...approved],
   };

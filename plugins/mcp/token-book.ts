@@ -83,6 +83,7 @@ export class TokenBook {
     if (!this.#sealer) throw new TypeError('tokens are saved without a key');
     // Listed first: what is stored can always be erased.
     await this.#api.stores.sets.add(setOf(user), server, MAX_SERVERS);
+    await this.#api.stores.sets.add(usersOf(server), user);
     await this.#documents().set(keyOf(user, server), this.#sealer.seal(['tokens', user, server], tokens));
   }
 
@@ -90,7 +91,13 @@ export class TokenBook {
   async remove(user: string, server: string): Promise<boolean> {
     const isRemoved = await this.#documents().delete(keyOf(user, server));
     await this.#api.stores.sets.remove(setOf(user), server);
+    await this.#api.stores.sets.remove(usersOf(server), user);
     return isRemoved;
+  }
+
+  /** Users with tokens at a server, in ascending order. */
+  users(server: string, page: { readonly limit: number; readonly after?: string }): Promise<readonly string[]> {
+    return this.#api.stores.sets.list(usersOf(server), page);
   }
 
   count(user: string): Promise<number> {
@@ -113,6 +120,10 @@ function keyOf(user: string, server: string): string {
   return createHash('sha256')
     .update(JSON.stringify([user, server]))
     .digest('hex');
+}
+
+function usersOf(server: string): string {
+  return `mcp.users:${server}`;
 }
 
 function setOf(user: string): string {

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { ERRORS } from '../../contract/errors.ts';
 import { corpusJson, jsonTestSuite } from '../support/corpus.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { generatedCases } from '../support/generated-cases.ts';
 
 const CHAT = '/v1/chat/completions';
 const valid = (content: unknown = 'hello') => ({ model: 'echo/echo', messages: [{ role: 'user', content }] });
@@ -310,7 +311,7 @@ describe('the chat route, given bad input,', () => {
         else await assertError(response);
         expect(response.status).to.be.lessThan(500);
       }),
-      { numRuns: 300 },
+      { numRuns: generatedCases(300) },
     );
   });
 

@@ -127,6 +127,59 @@ describe('the console after errors', function () {
     await page.getByText('it cannot be shown again').waitFor();
   });
 
+  it('reports that the rights of a session were narrowed, and preserves the input', async () => {
+    const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'kim');
+    const narrow = async (addresses: readonly string[] | null): Promise<void> => {
+      const { api_key: other } = await gateway.command<{ api_key: string }>(
+        'keys',
+        'create',
+        '--admin',
+        '--user',
+        'eve',
+      );
+      const id = /^tg_([0-9A-Za-z]{12})/.exec(key)?.[1];
+      const response = await fetch(`${gateway.url}/api/core/admin/keys/${id}`, {
+        method: 'PATCH',
+        headers: { authorization: `Bearer ${other}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ addresses }),
+      });
+      expect(response.status, await response.text()).to.equal(200);
+    };
+    await page.goto(`${gateway.url}/console`);
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await typeKey('from the office');
+    await narrow(['10.9.8.0/24']);
+    await eventually(async () => {
+      await page.getByRole('button', { name: 'Create the key' }).click({ timeout: 2_000 });
+      await page
+        .getByRole('dialog')
+        .getByRole('alert')
+        .getByText(/address/)
+        .waitFor({ timeout: 2_000 });
+    });
+    expect(await typed()).to.equal('from the office');
+    await narrow(null);
+    await eventually(async () => {
+      await page.getByRole('button', { name: 'Create the key' }).click({ timeout: 2_000 });
+      await page.getByText('it cannot be shown again').waitFor({ timeout: 4_000 });
+    });
+  });
+
+  it('explains a name of 10,000 characters, also with marks for right-to-left text, and preserves it', async () => {
+    await signIn();
+    for (const name of ['x'.repeat(10_000), 'abc\u202Egnp.exe'.repeat(900)]) {
+      await typeKey(name);
+      await page.getByRole('button', { name: 'Create the key' }).click();
+      await page.getByRole('dialog').getByRole('alert').getByText(/name/i).waitFor();
+      expect(await typed()).to.equal(name);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).to.equal(0);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Discard' }).click();
+    }
+  });
+
   it('reports an unavailable store in an open form, preserves the input, and saves it when the store is back', async () => {
     await signIn();
     await typeKey('for the night');

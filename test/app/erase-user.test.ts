@@ -1,17 +1,38 @@
 import { expect } from 'chai';
 import { type Operator, startOperator } from '../support/gateways/operator.ts';
+import { completion, openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
+import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
+
+/** Promise that a test resolves. */
+function createSignal() {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
 
 describe('a user who is erased', () => {
   let operator: Operator;
+  let vendor: ScriptedUpstream;
+  const [hasArrived, mayRespond] = [createSignal(), createSignal()];
   before(async () => {
+    vendor = await startScriptedUpstream(async (wire) => {
+      hasArrived.resolve();
+      await mayRespond.promise;
+      await wire.send(respondWith(200, completion()));
+    });
     operator = await startOperator({
-      providers: { echo: { prices: { '*': { input: 1, output: 1 } } } },
+      providers: { echo: { prices: tokenPrices(1, 1) }, slow: openAiVendor(vendor, { prices: tokenPrices(1, 1) }) },
       agents: { team: { model: 'echo/echo', memory: { enabled: true } } },
       calls: { bodies: 'on' },
     });
   });
-  after(() => operator.gateway.stop());
+  after(async () => {
+    await operator.gateway.stop();
+    await vendor.close();
+  });
 
   it('is previewed first; then keys, sessions, memories, bodies, stored responses and names are deleted, and the ledger stays (E50)', async () => {
     const { call, chat, gateway } = operator;
@@ -58,15 +79,47 @@ describe('a user who is erased', () => {
     expect((await call('GET', '/users/ann')).body).to.include({ name: null, keys: 0 });
     const again = (await call('DELETE', '/users/ann')).body;
     expect(Object.values(again.erased).filter((count) => count !== 0)).to.deep.equal([]);
-    const [newest] = (await call('GET', '/calls?user=ann&limit=1')).body.data;
+    const { erased_id: id } = erased;
+    expect(id).to.match(/^erased-[\w-]{16}$/);
+    expect((await call('GET', '/calls?user=ann')).body.data).to.deep.equal([]);
+    const [newest] = (await call('GET', `/calls?user=${id}&limit=1`)).body.data;
     expect((await call('GET', `/calls/${newest.id}`)).body.bodies).to.equal(null);
-    const after = (await call('GET', '/accounts/ann')).body;
+    const after = (await call('GET', `/accounts/${id}`)).body;
+    expect((await call('GET', '/accounts/ann')).body).to.include({ credited_usd: '0.00', spent_usd: '0.00' });
     expect(after.entries.length).to.be.at.least(before.entries.length);
     expect(after).to.include({ credited_usd: '5.00', kept_bytes: 0 });
-    const { data } = (await call('GET', '/audit?subject=ann&action=user.erase')).body;
+    const { data } = (await call('GET', `/audit?subject=${id}&action=user.erase`)).body;
     expect(data[0].after.erased).to.deep.equal(erased.erased);
     const alike = (await call('POST', '/keys', { user_id: '\u0430nn' })).body;
     expect(alike.similar, 'the id is not reported as similar').to.deep.equal([]);
+  });
+
+  it('is refused while a call runs, and an erasure that broke off is continued under the same id (G49)', async () => {
+    const { call, chat, gateway } = operator;
+    const { api_key: key } = (await call('POST', '/keys', { user_id: 'cleo' })).body;
+    await chat(key);
+    await eventually(async () => expect((await call('GET', '/calls?user=cleo')).body.data).to.have.lengthOf(1));
+    const running = gateway.post(
+      '/v1/chat/completions',
+      { model: 'slow/m', messages: [{ role: 'user', content: 'Hi' }] },
+      { authorization: `Bearer ${key}` },
+    );
+    await hasArrived.promise;
+    const refused = await call('DELETE', '/users/cleo?yes=true');
+    expect([refused.status, refused.body.error.code]).to.deep.equal([409, 'conflict']);
+    expect(refused.body.error.message).to.include('erase again');
+    expect((await chat(key)).status, 'no new call begins').to.equal(401);
+    mayRespond.resolve();
+    expect((await running).status).to.equal(200);
+    await eventually(async () => {
+      const { status, body } = await call('DELETE', '/users/cleo?yes=true');
+      expect(status).to.equal(200);
+      expect((await call('GET', `/calls?user=${body.erased_id}`)).body.data).to.have.lengthOf(2);
+    });
+    expect((await call('GET', '/calls?user=cleo')).body.data).to.deep.equal([]);
+    const again = (await call('POST', '/keys', { user_id: 'cleo' })).body;
+    expect((await chat(again.api_key)).status).to.equal(200);
+    await eventually(async () => expect((await call('GET', '/calls?user=cleo')).body.data).to.have.lengthOf(1));
   });
 
   it('is erased by the command line only with --yes, and only with the scope (E50)', async () => {

@@ -10,6 +10,7 @@ import { testDocuments } from './store-documents.ts';
 import { testStored } from './store-kept.ts';
 import { testLedger } from './store-ledger.ts';
 import { testProcesses } from './store-processes.ts';
+import { testRename } from './store-rename.ts';
 import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
 
@@ -74,6 +75,7 @@ export function testStore(kit: StoreKit): void {
     testBooks(subject);
     testCalls(subject);
     testReports(subject);
+    testRename(subject);
     testSets(subject);
     testStored(subject);
     testCounters(subject);

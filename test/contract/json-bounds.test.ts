@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { measureJson, parseJson } from '../../contract/json.ts';
+import { generatedCases } from '../support/generated-cases.ts';
 
 const ANY = { maxDepth: 1000, maxValues: 1e9 };
 
@@ -31,7 +32,7 @@ describe('the measure of JSON', () => {
         if (depth > 0)
           expect(measureJson(bytes, { maxDepth: depth - 1, maxValues: values }).exceeded).to.equal('depth');
       }),
-      { numRuns: 500 },
+      { numRuns: generatedCases(500) },
     );
   });
 

@@ -277,8 +277,9 @@ async function openIdSession(): Promise<Session | null> {
     () => undefined,
   );
   if (!state) return null;
-  const [hasSpeech, hasAgents] = await Promise.all([hasRoute('/speech'), hasRoute('/agent')]);
-  const features = [...(hasSpeech ? ['speech'] : []), ...(hasAgents ? ['agents'] : [])];
+  const routes = { speech: '/speech', agents: '/agent', mcp: '/mcp', changes: '/changes' };
+  const known = await Promise.all(Object.values(routes).map(hasRoute));
+  const features = Object.keys(routes).filter((_, at) => known[at]);
   return { user: state.user_id, scopes: state.scopes, features, endsAt: state.ends_at ?? undefined, version: '' };
 }
 

@@ -133,7 +133,7 @@ export function DraftForm({
               }}
             />
           ) : (
-            <Text label="Name" required maxLength={200} value={newName} onType={setNewName} />
+            <Text label="Name" required value={newName} onType={setNewName} />
           ))}
         <SchemaFields
           key={view?.names?.[0] ?? section}

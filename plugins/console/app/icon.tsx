@@ -14,6 +14,8 @@ export const ICONS = Object.freeze({
   chat: 'M2.5 3h11v8H7l-3 2.5V11H2.5z',
   sound: 'M3 6.5v3M6 4v8m3-6v4m3-7.5v11',
   tree: 'M8 6.5V10m-4 0h8m-4-3.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM2.5 10h3v3.5h-3zm8 0h3v3.5h-3z',
+  stack: 'M2.5 3h11v4h-11zm0 6h11v4h-11zM5 5h.5M5 11h.5',
+  check: 'm3 8.5 3.5 3.5L13 5',
   plug: 'M6 2v3m4-3v3M4.5 5h7v3a3.5 3.5 0 0 1-7 0zM8 11.5V14',
   sliders:
     'M2.5 5h6m3 0h2m-11 6h2m3 0h6M10 3.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3zm-4 6a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3z',

@@ -38,7 +38,8 @@ export function useList<Row>(path: string | undefined, query: Query): Loaded<Pag
 /** Names of the parameters that a page of a list has besides its filters. */
 const POSITION = Object.freeze({ after: undefined, order: undefined });
 
-function FilterField({ filter, shown }: { filter: Filter; shown: readonly string[] | undefined }) {
+/** Field of a filter, whose value is part of the address. */
+export function FilterField({ filter, shown }: { filter: Filter; shown?: readonly string[] | undefined }) {
   const { name, label, options, type, placeholder, names, clears = [] } = filter;
   const value = route.value.query[name] ?? '';
   const offer = useKnownNames({ kind: names, shown });

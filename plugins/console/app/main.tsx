@@ -9,10 +9,12 @@ import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
+import { Changes } from './pages/changes.tsx';
 import { Configuration } from './pages/configuration.tsx';
 import { Drafts } from './pages/drafts.tsx';
 import { Home } from './pages/home.tsx';
 import { Keys } from './pages/keys.tsx';
+import { McpServers } from './pages/mcp.tsx';
 import { Models } from './pages/models.tsx';
 import { Playground } from './pages/playground.tsx';
 import { Plugins } from './pages/plugins.tsx';
@@ -59,6 +61,8 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, PageRow>>>> = Obje
     agents: { title: 'Agents', icon: 'tree', Page: Agents, needs: ['models:call'], feature: 'agents' },
   },
   Gateway: {
+    mcp: { title: 'MCP servers', icon: 'stack', Page: McpServers, needs: ['mcp:read'], feature: 'mcp' },
+    changes: { title: 'Changes', icon: 'check', Page: Changes, feature: 'changes' },
     plugins: { title: 'Plugins', icon: 'plug', Page: Plugins, needs: ['config:read'] },
     configuration: { title: 'Configuration', icon: 'sliders', Page: Configuration, needs: ['config:read'] },
     drafts: { title: 'Drafts', icon: 'pencil', Page: Drafts, needs: ['config:read'] },

@@ -16,7 +16,7 @@ interface ObjectFormProps {
   /** The same in the API's description. Default: `path`. */
   readonly route?: string;
   /** Field for the name of a new object. */
-  readonly name: { readonly label: string; readonly hint?: string; readonly maxLength: number };
+  readonly name: { readonly label: string; readonly hint?: string };
   /** Fields that the form shows at once. */
   readonly first: readonly string[];
   /** Text of the button that deletes the object. */

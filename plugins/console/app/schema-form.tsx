@@ -17,7 +17,6 @@ export interface Schema {
   readonly additionalProperties?: Schema | boolean;
   readonly required?: readonly string[];
   readonly description?: string;
-  readonly maxLength?: number;
   readonly minimum?: number;
   readonly maxItems?: number;
   readonly readOnly?: boolean;
@@ -380,7 +379,6 @@ function TextField({ name, field, kind, isRequired, value, set }: FieldProps & {
         {...(kind === 'integer' && { step: typesOf(field).includes('number') ? 'any' : '1' })}
         {...(field.minimum !== undefined && kind === 'integer' && { min: field.minimum })}
         required={isRequired}
-        {...(field.maxLength !== undefined && { maxLength: field.maxLength })}
         {...offer.field}
         value={value}
         onType={set}

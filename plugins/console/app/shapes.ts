@@ -210,6 +210,7 @@ export interface Key {
   readonly last_used_at: string | null;
   readonly plan: string | null;
   readonly models: readonly string[] | null;
+  readonly server_tools?: readonly string[] | null;
   readonly rpm: number | null;
   readonly tpm: number | null;
   readonly budget_usd: string | null;
@@ -398,4 +399,52 @@ export interface AuditEntry {
   readonly subject: string;
   readonly before: Readonly<Record<string, unknown>> | null;
   readonly after: Readonly<Record<string, unknown>> | null;
+}
+
+export interface McpTool {
+  readonly name: string;
+  readonly state: 'approved' | 'new' | 'changed';
+  readonly since?: string;
+  readonly definition?: string;
+  readonly approved_definition?: string;
+}
+
+export interface McpServer {
+  readonly name: string;
+  readonly approved: number;
+  /** Tools that are withheld. */
+  readonly waiting: number;
+  /** True if each user connects an account. */
+  readonly has_accounts: boolean;
+  readonly processes: readonly {
+    readonly state: string;
+    readonly problem?: string;
+    readonly pid?: number;
+    readonly protocol?: string;
+    readonly starts: number;
+  }[];
+  readonly tools: readonly McpTool[];
+}
+
+/** Person or program that proposed a change or decided about it. */
+interface Decider {
+  readonly user_id: string;
+  readonly key_id: string | null;
+}
+
+export interface ProposedChange {
+  readonly id: string;
+  readonly state: 'open' | 'confirmed' | 'rejected' | 'failed';
+  readonly summary: string;
+  readonly scope: string;
+  readonly method: string;
+  readonly path: string;
+  readonly body: object | null;
+  readonly before: unknown;
+  readonly differences: readonly { readonly field: string; readonly before: unknown; readonly after: unknown }[];
+  readonly reason: string | null;
+  readonly proposed_by: Decider;
+  readonly expires_at: string;
+  readonly decided_by: Decider | null;
+  readonly problem: string | null;
 }

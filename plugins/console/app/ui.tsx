@@ -416,7 +416,6 @@ interface TextProps extends Offer {
   readonly type?: 'text' | 'number' | 'date' | 'datetime-local' | 'password';
   readonly placeholder?: string;
   readonly required?: boolean;
-  readonly maxLength?: number;
   /** Lowest number and step. Default: whole numbers from 1. */
   readonly min?: number;
   readonly step?: string;

@@ -3,10 +3,10 @@ import { createDocuments } from '../../auth/kit/documents.ts';
 import { hashId, randomId } from '../../auth/kit/random-id.ts';
 
 /** Time for which a proposed change can be confirmed. */
-export const CHANGE_MS = 60 * 60_000;
+const CHANGE_MS = 60 * 60_000;
 
 /** Maximum changes of one proposer that no one has decided about. */
-export const MAX_OPEN = 20;
+const MAX_OPEN = 20;
 
 /** Maximum changes at a time. */
 const MAX_CHANGES = 1000;

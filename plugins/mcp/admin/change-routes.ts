@@ -7,7 +7,7 @@ import {
   type RouteContext,
   type Schema,
 } from '../../../contract/index.ts';
-import { auditActor, FOR_OPERATORS, listOf, sendList } from '../../policies/kit/index.ts';
+import { auditActor, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../../policies/kit/index.ts';
 import { type Change, type ChangeBook, deciderOf, type StoredChange } from './change-book.ts';
 import { mayRun } from './operations.ts';
 import { errorOf, sendOwn } from './own-request.ts';
@@ -66,14 +66,14 @@ export function registerChanges({ api, book }: ChangeDeps): void {
     method: 'GET',
     path: PATH,
     summary: 'List proposed changes that the caller may confirm, or has proposed',
+    query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
     responses: { 200: { description: 'Changes, newest first.', schema: listOf(CHANGE) } },
     handler: async (ctx) => {
-      const changes = await book.list();
-      sendList(
-        ctx,
-        changes.filter((change) => maySee(ctx.state.principal, change)),
-        undefined,
-      );
+      const { limit, after } = readPage(ctx);
+      const changes = (await book.list()).filter((change) => maySee(ctx.state.principal, change));
+      const start = after === undefined ? 0 : changes.findIndex(({ id }) => id === after) + 1;
+      const page = changes.slice(start, start + limit);
+      sendList(ctx, page, start + limit < changes.length ? page.at(-1)?.id : undefined);
     },
   });
   route({

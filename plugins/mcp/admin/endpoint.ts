@@ -24,7 +24,7 @@ import { errorOf, sendOwn } from './own-request.ts';
 import { assertValid, PROPOSAL, propose } from './propose.ts';
 
 /** Address of the gateway as an MCP server. It is no name of a server below `/mcp/`. */
-export const ADMIN_PATH = '/mcp-admin';
+const ADMIN_PATH = '/mcp-admin';
 
 /** Scope of credentials that may propose changes. */
 const MAY_PROPOSE = 'changes:propose';

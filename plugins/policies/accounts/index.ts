@@ -23,6 +23,7 @@ import { createFindCallable } from './callable.ts';
 import { registerCheaper } from './cheaper.ts';
 import type { CallHold } from './holds/call-hold.ts';
 import { CallMoney, type ChargeRules, type LedgerContext, RefusalCount, type WriteQueues } from './holds/money.ts';
+import { registerPersonalData } from './personal-data.ts';
 import { registerPlans } from './plans.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
@@ -219,12 +220,7 @@ export default definePlugin({
       help: 'Documents that this process dropped because their account keeps too much.',
       read: () => api.stores.stored.known.dropped,
     });
-    // Documents of an account that several users share cannot be separated by user.
-    api.stores.personalData({
-      name: 'kept_documents',
-      count: ({ userId }) => api.stores.stored.count(userId),
-      erase: ({ userId }) => api.stores.stored.count(userId, true),
-    });
+    registerPersonalData(api);
     registerPlans(api);
     if (billing === 'off') return;
     assertClosed(config, api.settings);

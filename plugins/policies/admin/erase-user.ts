@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   type AuditActor,
   GatewayError,
@@ -15,6 +16,8 @@ import type { Action } from '../kit/resource.ts';
 interface Erasure {
   readonly object: 'erasure';
   readonly user_id: string;
+  /** Id that replaces the name in sums, records and the audit log; null for a dry run. */
+  readonly erased_id: string | null;
   /** True if data was only counted. */
   readonly dry_run: boolean;
   /** Counts by kind of data. */
@@ -22,16 +25,19 @@ interface Erasure {
   readonly stays: readonly { readonly what: string; readonly why: string }[];
 }
 
-/** Data that is kept even for an erased user, as in `docs/security.md`. */
+type Stays = Erasure['stays'][number];
+
+/** Data that stays without the name, as in `docs/security.md`. */
+const RENAMED: Stays = Object.freeze({
+  what: 'sums, balances, entries of the ledger, records of calls and the audit log, with a new id in place of the name',
+  why: 'accounting data must not change; records are deleted after policies.accounts.keepCalls, the audit log after audit.keepFor',
+});
+/** What stays in a store that cannot replace names. */
+const NAMED: Stays = Object.freeze({
+  what: 'sums, balances, entries of the ledger and records of calls, with the name',
+  why: 'this store cannot replace names',
+});
 const STAYS: Erasure['stays'] = Object.freeze([
-  {
-    what: 'entries of the ledger, records and sums of calls: the id of the user and of the account, end users, addresses, names of sessions, messages of errors, models, times, amounts',
-    why: 'accounting data must not change; records are deleted after policies.accounts.keepCalls',
-  },
-  {
-    what: 'entries of the audit log',
-    why: 'they prove the actions of operators; they are deleted after audit.keepFor',
-  },
   {
     what: 'data of an account whose name differs from the user',
     why: 'its user is unknown; it is deleted when it expires',
@@ -40,14 +46,22 @@ const STAYS: Erasure['stays'] = Object.freeze([
     what: 'responses of responseCache in the memory of each process',
     why: 'they have no user; they are deleted when they expire',
   },
+  {
+    what: 'the configuration, logs, notices, exported audit entries and traces, and backups',
+    why: 'they are outside the store',
+  },
 ]);
 
 const ERASURE = {
   type: 'object',
-  required: ['object', 'user_id', 'dry_run', 'erased', 'stays'],
+  required: ['object', 'user_id', 'erased_id', 'dry_run', 'erased', 'stays'],
   properties: {
     object: { const: 'erasure' },
     user_id: { type: 'string' },
+    erased_id: {
+      type: ['string', 'null'],
+      description: 'Id that replaces the name in sums, records of calls and the audit log; null for a dry run.',
+    },
     dry_run: { type: 'boolean', description: 'True if data was only counted, not erased.' },
     erased: {
       type: 'object',
@@ -81,9 +95,13 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
   const run = async (id: string, isSure: boolean, actor: AuditActor): Promise<Erasure> => {
     checkId(id);
     const user = { userId: id, accounts: await accountsOf(api, id) };
-    const erased = isSure ? await erase(api, user) : await count(api, user);
-    if (isSure) await api.operators.audit({ actor, action: 'user.erase', subject: id, after: { erased } });
-    return { object: 'erasure', user_id: id, dry_run: !isSure, erased, stays: STAYS };
+    const stays = [api.books.ledger.rename ? RENAMED : NAMED, ...STAYS];
+    const result = { object: 'erasure', user_id: id, stays } as const;
+    if (!isSure) return { ...result, erased_id: null, dry_run: true, erased: await count(api, user) };
+    const { erasedId, erased } = await erase(api, user);
+    const author = actor.userId === id ? { ...actor, userId: erasedId } : actor;
+    await api.operators.audit({ actor: author, action: 'user.erase', subject: erasedId, after: { erased } });
+    return { ...result, erased_id: erasedId, dry_run: false, erased };
   };
   const route: Route = {
     ...FOR_OPERATORS,
@@ -126,22 +144,40 @@ async function count(
   user: PersonOf,
 ): Promise<Erasure['erased']> {
   const { value } = await records<UserRecord>(USERS).find(user.userId);
-  const counts: Record<string, number> = { records_of_the_user: value && Object.keys(value).length > 0 ? 1 : 0 };
+  const { erasedAs: _, ...known } = value ?? {};
+  const counts: Record<string, number> = { records_of_the_user: Object.keys(known).length > 0 ? 1 : 0 };
   for (const data of allPersonalData()) counts[data.name] = (counts[data.name] ?? 0) + (await data.count(user));
   return counts;
 }
 
-async function erase(api: Api, user: PersonOf): Promise<Erasure['erased']> {
-  const users = api.books.records<UserRecord>(USERS);
+/** Erases what is the user's alone, and replaces the name elsewhere. A repetition continues with the same id. */
+async function erase(api: Api, user: PersonOf): Promise<{ erasedId: string; erased: Erasure['erased'] }> {
+  const { operators, books } = api;
+  const { userId } = user;
+  const users = books.records<UserRecord>(USERS);
   // Count before any deletion: a session is also one of its account's stored documents.
-  const counts = await count(api, user);
-  for (const data of api.operators.allPersonalData()) await eraseOne(data, user);
-  const { value } = await users.find(user.userId);
-  // A blocked user stays blocked: erasure must not grant access.
-  if (value && Object.keys(value).some((name) => name !== 'blockedAt'))
-    await users.change(user.userId, ({ blockedAt } = {}) => (blockedAt === undefined ? {} : { blockedAt }));
-  await users.unlist(user.userId);
-  return counts;
+  const erased = await count(api, user);
+  const erasedId = await beginErasure(api, userId);
+  for (const data of operators.allPersonalData()) await eraseOne(data, user);
+  await books.ledger.rename?.(userId, erasedId);
+  await operators.renameInAuditLog(userId, erasedId);
+  // A blocked user stays blocked: erasure must not grant access. The record is under a hash of the name.
+  await users.change(userId, ({ blockedAt } = {}) => (blockedAt === undefined ? {} : { blockedAt }));
+  await users.unlist(userId);
+  return { erasedId, erased };
+}
+
+/** Returns the id of this erasure; the one of an incomplete erasure before, except if its name has a new account since. */
+async function beginErasure({ books: { ledger, records } }: Api, userId: string): Promise<string> {
+  const users = records<UserRecord>(USERS);
+  const { value: { erasedAs } = {} } = await users.find(userId);
+  if (erasedAs !== undefined) {
+    const [former, own] = await Promise.all([ledger.balance(erasedAs), ledger.balance(userId)]);
+    if (former.updatedAt === 0 || own.updatedAt === 0) return erasedAs;
+  }
+  const id = `erased-${randomBytes(12).toString('base64url')}`;
+  await users.change(userId, (user) => ({ ...user, erasedAs: id }));
+  return id;
 }
 
 async function eraseOne(data: ReturnType<Api['operators']['allPersonalData']>[number], user: PersonOf): Promise<void> {
@@ -156,13 +192,14 @@ async function eraseOne(data: ReturnType<Api['operators']['allPersonalData']>[nu
   }
 }
 
-function describe({ user_id, dry_run, erased, stays }: Erasure): string {
+function describe({ user_id, erased_id, dry_run, erased, stays }: Erasure): string {
   const lines = Object.entries(erased).map(
     ([name, count]) => `  ${String(count).padStart(6)}  ${name.replaceAll('_', ' ')}`,
   );
   return [
     `${dry_run ? 'To be erased' : 'Erased'} of ${printable(user_id)}:`,
     ...lines,
+    ...(erased_id === null ? [] : [`Id in place of the name: ${erased_id}`]),
     'Remaining:',
     ...stays.map(({ what, why }) => `  ${what}; ${why}`),
   ].join('\n');

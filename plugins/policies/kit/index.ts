@@ -70,6 +70,7 @@ export {
 } from './call-fields.ts';
 export type { CallableModels, FindCallable } from './callable-models.ts';
 export { CALLABLE_MODELS, findCallable, formatCallable, offerCallable } from './callable-models.ts';
+export { createNameReplacer, endUserWindowPrefix, isBudgetOf } from './erased-names.ts';
 export { type AdmitKey, admitKey, offerKeys } from './key-references.ts';
 export { createLocalCounters } from './local-counters.ts';
 export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';

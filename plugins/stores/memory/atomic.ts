@@ -13,6 +13,7 @@ import {
   type OpenRequest,
   requestKey,
 } from '../kit/ledger.ts';
+import { createRename, type Renaming } from '../kit/rename.ts';
 import { type FailureWatcher, timeOperations } from '../kit/timed.ts';
 import { createCallRecords } from './records.ts';
 
@@ -122,6 +123,13 @@ function createMemoryLedger(): Ledger {
   });
   return {
     ...changes,
+    rename: createRename({
+      calls: async (query) => records.calls(query),
+      report: async (query) => records.report(query),
+      isRunning: async (renaming) => isRunning(ledgerRows, renaming),
+      replaceCalls: async (renamed) => records.replace(renamed),
+      renameAccount: async (renaming) => renameAccount(ledgerRows, renaming),
+    }),
     sweep: async (now) => {
       const swept = await changes.sweep(now);
       purge(ledgerRows, now);
@@ -178,6 +186,35 @@ function write(
     if (entry) append(account, { ...entry, ref: keys.ref }, forget);
   }
   if (record) records.write(keys.name, keys.ref, record);
+}
+
+function isRunning({ open }: MemoryRows, renaming: Renaming): boolean {
+  return [...open.values()].some(
+    ({ state, keys, facts }) => state === 'held' && (keys.account === renaming.account || renaming.isOf(facts)),
+  );
+}
+
+function renameAccount(rows: MemoryRows, renaming: Renaming): boolean {
+  const { accounts, budgets, open, ended, records } = rows;
+  if (isRunning(rows, renaming)) return false;
+  records.renameSums(renaming);
+  for (const [key, { keys, facts }] of open)
+    if (keys.account === renaming.account || renaming.isOf(facts)) open.delete(key);
+  for (const kind of ['charge', 'credit'] as const) {
+    const beginning = requestKey({ account: renaming.account, kind, ref: '' });
+    for (const key of ended.keys()) if (key.startsWith(beginning)) ended.delete(key);
+  }
+  for (const id of budgets.keys()) if (renaming.isBudget(id)) budgets.delete(id);
+  const account = accounts.get(renaming.account);
+  if (!account) return true;
+  accounts.delete(renaming.account);
+  const entries = account.entries.map((entry) => ({
+    ...entry,
+    ref: renaming.text(entry.ref),
+    reason: renaming.text(entry.reason),
+  }));
+  accounts.set(renaming.id, { ...account, name: renaming.id, entries });
+  return true;
 }
 
 /** Deletes expired requests and budgets. */

@@ -13,6 +13,7 @@ import {
 import { type Dimensions, dimensionsOf, hourOf, negated, nextHour, type Sums, sumsOf } from '../kit/call-rows.ts';
 import { factText } from '../kit/facts.ts';
 import type { CallRecord } from '../kit/ledger.ts';
+import type { RenamedCall, Renaming } from '../kit/rename.ts';
 import { createReport, findSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
 
@@ -67,6 +68,18 @@ export class Rollup {
     if (this.#groups > this.#mergeAbove) this.#joinDays(at);
   }
 
+  /** Moves the sums of a person to an id. */
+  rename({ dimensions: rename }: Pick<Renaming, 'dimensions'>): void {
+    for (const [hour, groups] of this.#hours)
+      for (const [key, { dimensions, sums }] of groups) {
+        const renamed = rename(dimensions);
+        if (!renamed) continue;
+        groups.delete(key);
+        this.#groups -= 1;
+        this.add(hour, renamed, sums);
+      }
+  }
+
   /** All groups, by hour. */
   *[Symbol.iterator](): Generator<readonly [hour: number, group: Group]> {
     for (const [hour, groups] of this.#hours) for (const group of groups.values()) yield [hour, group];
@@ -107,6 +120,10 @@ const LOOK_AT_CLOCK = 256;
 export interface CallRecords {
   /** Adds the record of a call, or replaces its earlier record, even if that was deleted. */
   write(account: string, id: string, record: CallRecord): void;
+  /** Replaces records by those of the same calls under other names. */
+  replace(renamed: readonly RenamedCall[]): void;
+  /** Moves the sums of a person to an id. */
+  renameSums(renaming: Renaming): void;
   calls(query: CallQuery): CallPage;
   report(query: ReportQuery): Promise<readonly ReportRow[]>;
   forget(before: number): number;
@@ -136,6 +153,19 @@ class Records implements CallRecords {
     } else this.#add(row);
     this.#rollup.add(countedAt, dimensionsOf(account, facts), sumsOf(facts, cost));
     if (this.#rows.length > MAX_RECORDS + FORGOTTEN) this.#forgetOldest();
+  }
+
+  replace(renamed: readonly RenamedCall[]): void {
+    for (const { before, after } of renamed) {
+      if (!remove(this.#rows, before)) continue;
+      for (const [name, value] of indexedBy(before)) remove(this.#indexes.get(keyOf(name, value)) ?? [], before);
+      this.#add(after);
+    }
+    for (const [key, rows] of this.#indexes) if (rows.length === 0) this.#indexes.delete(key);
+  }
+
+  renameSums(renaming: Renaming): void {
+    this.#rollup.rename(renaming);
   }
 
   #add(row: CallRow): void {

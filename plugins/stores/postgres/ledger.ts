@@ -47,6 +47,7 @@ import {
 } from '../kit/versioned-ledger.ts';
 import { type Connection, explainSchemaOf, type Row, readDetail, sqlState, type Value } from './connection.ts';
 import { CONFLICT, UNREADABLE } from './functions.ts';
+import { createPostgresRename } from './rename.ts';
 import { VERSION } from './schema.ts';
 
 const READ = 'SELECT id, version, row AS text FROM tollgate.ledger WHERE id = ANY ($1::text[])';
@@ -82,7 +83,19 @@ export function createJournal(connection: Connection): JournalRows {
 export function createPostgresLedger(connection: Connection, timeoutMs: number, journal: JournalMover): Ledger {
   const rows = createRows(connection, timeoutMs, journal);
   const transact = createVersionedLedger(rows);
+  const reads: Pick<Ledger, 'calls' | 'report'> = {
+    report: async (query) => {
+      await journal.drain();
+      return readReport(connection, query);
+    },
+    calls: async (query) => {
+      await journal.drain();
+      return readPage(connection, query);
+    },
+  };
   return {
+    ...reads,
+    rename: createPostgresRename(connection, { ...reads, drain: () => journal.drain() }),
     ...createLedgerChanges({
       transact,
       findExpired: async (now) => (await connection.read('expired', EXPIRED, [now])).map(readExpired),
@@ -108,14 +121,6 @@ export function createPostgresLedger(connection: Connection, timeoutMs: number, 
       return found.map((row) => readEntryRow(account, row, whole));
     },
     clock: async () => whole((await connection.read('clock', CLOCK, []))[0]?.['time']),
-    report: async (query) => {
-      await journal.drain();
-      return readReport(connection, query);
-    },
-    calls: async (query) => {
-      await journal.drain();
-      return readPage(connection, query);
-    },
     forgetCalls: async (before) => {
       await journal.drain();
       return forgetCalls(connection, before);

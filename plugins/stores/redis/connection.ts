@@ -75,6 +75,28 @@ export async function nodesOf(client: RedisClient): Promise<readonly RedisNode[]
   return 'masters' in client ? Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
 }
 
+/** Keys that one SCAN looks at. */
+const SCAN_PAGE = 500;
+
+/** Scans all keys with a prefix, each once, in pages. */
+export async function* scanKeys(
+  { read }: Pick<Connection, 'read'>,
+  beginning: string,
+): AsyncGenerator<readonly string[]> {
+  const seen = new Set<string>();
+  for (const node of await read(nodesOf)) {
+    let cursor = '0';
+    do {
+      const from = cursor;
+      const reply = await read(() => node.scan(from, { MATCH: `${beginning}*`, COUNT: SCAN_PAGE }));
+      const fresh = reply.keys.filter((key) => !seen.has(key));
+      for (const key of fresh) seen.add(key);
+      if (fresh.length > 0) yield fresh;
+      cursor = reply.cursor;
+    } while (cursor !== '0');
+  }
+}
+
 /** Names a script by its SHA-1, as Redis does. */
 export function defineScript(text: string): Script {
   return Object.freeze({ text, sha: createHash('sha1').update(text).digest('hex') });

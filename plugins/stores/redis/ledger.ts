@@ -28,6 +28,7 @@ import {
   SCHEMA_VERSION,
 } from './connection.ts';
 import { packEnds } from './journal.ts';
+import { createRedisRename } from './rename.ts';
 
 /**
  * All keys of the ledger have the hash tag `{ledger}`. A transaction changes an account and budgets of many accounts,
@@ -79,7 +80,19 @@ interface LedgerOptions {
 export function createRedisLedger(connection: Connection, ledgerRows: RedisLedgerRows): Ledger {
   const { keys } = ledgerRows;
   const transact = createVersionedLedger(ledgerRows);
+  const reads: Pick<Ledger, 'calls' | 'report'> = {
+    calls: async (query) => {
+      await ledgerRows.journal.drain();
+      return readPage(connection, keys, query);
+    },
+    report: async (query) => {
+      await ledgerRows.journal.drain();
+      return readReport(connection, keys, query);
+    },
+  };
   return {
+    ...reads,
+    rename: createRedisRename({ connection, ledgerRows, ...reads }),
     ...createLedgerChanges({ transact, findExpired: (now) => ledgerRows.findExpired(now) }),
     ...createBudgetShares({ transact }),
     clock: async () => Number(await connection.read((client) => runScript(client, CLOCK, [keys.due], []))),
@@ -100,14 +113,6 @@ export function createRedisLedger(connection: Connection, ledgerRows: RedisLedge
     },
     budgets: (ids) => readBudgets((rows) => ledgerRows.read(rows), ids),
     entries: (account, page) => ledgerRows.entries(account, page),
-    calls: async (query) => {
-      await ledgerRows.journal.drain();
-      return readPage(connection, keys, query);
-    },
-    report: async (query) => {
-      await ledgerRows.journal.drain();
-      return readReport(connection, keys, query);
-    },
     forgetCalls: (before) => ledgerRows.forget(hourOf(before)),
   };
 }
@@ -145,12 +150,13 @@ export class RedisLedgerRows implements VersionedRows {
     const commands = rows.flatMap((row) => this.#writeRow(row, version));
     for (const { n, name } of ends.entries) if (n === 1) commands.push(['ZADD', accounts, '0', JSON.stringify(name)]);
     const packed = packEnds(ends);
-    const newer = await this.#run(expected, commands, { ends: packed, turn });
+    const newer = await this.run(expected, commands, { ends: packed, turn });
     if (!newer && packed.length > 0) this.journal.moveLater();
     return newer;
   }
 
-  async #run(
+  /** Runs commands in one script if rows have the expected versions; otherwise returns the current rows. */
+  async run(
     expected: ReadonlyMap<string, string>,
     commands: readonly Command[],
     { ends = [], turn }: { readonly ends?: readonly string[]; readonly turn?: string | undefined } = {},
@@ -188,7 +194,7 @@ export class RedisLedgerRows implements VersionedRows {
       const accounts = ids.map((id) => accountRowId(requestKeysOf(id, String).account));
       const found = new Map((await this.read([...ids, ...accounts])).map((row) => [row.id, row]));
       const gone = ids.filter((id) => !found.has(id));
-      if (gone.length > 0) await this.#run(new Map(gone.map((id) => [id, ''])), [['ZREM', due, ...gone]]);
+      if (gone.length > 0) await this.run(new Map(gone.map((id) => [id, ''])), [['ZREM', due, ...gone]]);
       if (gone.length > 0 && gone.length === ids.length) continue;
       return ids.flatMap((id, place) => {
         const account = found.get(accounts[place] ?? '');
@@ -223,7 +229,7 @@ export class RedisLedgerRows implements VersionedRows {
     const { keys } = this;
     await this.journal.drain();
     const nothing = new Map<string, string>();
-    await this.#run(nothing, [['ZADD', keys.recordsFrom, 'GT', String(before), 'at']]);
+    await this.run(nothing, [['ZADD', keys.recordsFrom, 'GT', String(before), 'at']]);
     const hours = await this.#connection.read((client) => client.zRangeByScore(keys.recordHours, '-inf', before - 1));
     let total = 0;
     for (const hour of hours.map(Number)) {
@@ -234,10 +240,10 @@ export class RedisLedgerRows implements VersionedRows {
             ? indexedBy(call).map(([name, value]): Command => ['ZREM', keys.callsBy(name, value), ids[place] ?? ''])
             : [],
         );
-        await this.#run(nothing, [...lists, ['ZREM', keys.calls(hour), ...ids], ['HDEL', keys.records(hour), ...ids]]);
+        await this.run(nothing, [...lists, ['ZREM', keys.calls(hour), ...ids], ['HDEL', keys.records(hour), ...ids]]);
         total += ids.length;
       }
-      await this.#run(nothing, [['ZREM', keys.recordHours, String(hour)]]);
+      await this.run(nothing, [['ZREM', keys.recordHours, String(hour)]]);
     }
     return total;
   }

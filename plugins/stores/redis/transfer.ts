@@ -4,7 +4,7 @@ import { storeKey, whole } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';
 import { createLedgerWriter, type MovedRow, readCalls, readMoved, toLedgerRow } from '../kit/transfer.ts';
 import { GROUP, readJson, scanHash } from './calls.ts';
-import { type Connection, nodesOf } from './connection.ts';
+import { type Connection, scanKeys } from './connection.ts';
 import { carryForward, type RedisLedgerRows, readLine } from './ledger.ts';
 
 interface Parts {
@@ -58,22 +58,6 @@ async function writeOne({ connection, prefix, keys, scripts }: Parts, row: Moved
   }
 }
 
-/** Scans all keys with a prefix, each once, in pages. */
-async function* scan(connection: Connection, beginning: string): AsyncGenerator<readonly string[]> {
-  const seen = new Set<string>();
-  for (const node of await connection.read(nodesOf)) {
-    let cursor = '0';
-    do {
-      const from = cursor;
-      const reply = await connection.read(() => node.scan(from, { MATCH: `${beginning}*`, COUNT: PAGE }));
-      const fresh = reply.keys.filter((key) => !seen.has(key));
-      for (const key of fresh) seen.add(key);
-      if (fresh.length > 0) yield fresh;
-      cursor = reply.cursor;
-    } while (cursor !== '0');
-  }
-}
-
 /** Reads texts with their expiry; omits expired ones. */
 function readTexts({ read }: Connection, keys: readonly string[]) {
   const now = Date.now();
@@ -89,20 +73,20 @@ function readTexts({ read }: Connection, keys: readonly string[]) {
 async function* readAll(parts: Parts): AsyncGenerator<MovedRow> {
   const { connection, prefix, ledgerRows, ledger } = parts;
   const documents = `${prefix}:doc:`;
-  for await (const keys of scan(connection, documents))
+  for await (const keys of scanKeys(connection, documents))
     for (const { key, text, until } of await readTexts(connection, keys)) {
       const name = key.slice(documents.length);
       const at = name.indexOf('::');
       const document = { namespace: name.slice(0, at), key: name.slice(at + 2), value: text };
       yield { is: 'document', ...document, ...(until !== undefined && { expires: until }) };
     }
-  for await (const keys of scan(connection, `${prefix}:set:`)) for (const key of keys) yield* readSet(parts, key);
-  for await (const keys of scan(connection, `${prefix}:number:`))
+  for await (const keys of scanKeys(connection, `${prefix}:set:`)) for (const key of keys) yield* readSet(parts, key);
+  for await (const keys of scanKeys(connection, `${prefix}:number:`))
     for (const { key, text } of await readTexts(connection, keys))
       yield { is: 'number', key: await readName(parts, key), value: whole(text) };
   yield* readEntries(parts);
   for (const kind of ['account', 'budget', 'request'])
-    for await (const keys of scan(connection, ledgerRows.keys.row(`${kind}:`)))
+    for await (const keys of scanKeys(connection, ledgerRows.keys.row(`${kind}:`)))
       for (const { key, text, until } of await readTexts(connection, keys))
         yield toLedgerRow(key.slice(ledgerRows.keys.row('').length), text.slice(text.indexOf(' ') + 1), until);
   yield* readCalls(ledger);

@@ -118,6 +118,8 @@ export function prepareCalls(database: Database) {
     written: database.prepare("SELECT value FROM marks WHERE name = 'calls_written'"),
     markWritten: database.prepare(`INSERT INTO marks (name, value) VALUES ('calls_written', ?)
       ON CONFLICT DO UPDATE SET value = excluded.value`),
+    /** Number of erasures of names in this file. */
+    renames: database.prepare("SELECT value FROM marks WHERE name = 'renames'"),
     wholeBefore: database.prepare("SELECT value FROM marks WHERE name = 'whole_before'"),
     markWhole: database.prepare(`INSERT INTO marks (name, value) VALUES ('whole_before', ?)
       ON CONFLICT DO UPDATE SET value = max(value, excluded.value)`),

@@ -47,6 +47,8 @@ export class Journal {
   readonly #mover: JournalMover;
   readonly #onMove: () => void;
   #items: Item[] = [];
+  /** Erasures of names that the cached numbers know. */
+  #renames: number | undefined;
 
   /** `onMove` writes the pending sums of this transaction, because a move writes to their rows. */
   constructor(database: Database, writer: Writer, calls: CallsTables, onMove: () => void, log: Log | undefined) {
@@ -116,6 +118,29 @@ export class Journal {
     });
     this.#mover.reportDamaged(damaged);
     return result;
+  }
+
+  /** Runs a change that finds all entries and records in their tables. */
+  async change<T>(operation: string, change: () => T): Promise<T> {
+    if (this.#has('isLong')) await this.#mover.drain();
+    let damaged = 0;
+    const result = await this.#writer.write(operation, () => {
+      this.flush();
+      damaged = this.#moveAll();
+      return change();
+    });
+    this.#mover.reportDamaged(damaged);
+    return result;
+  }
+
+  /** Clears cached numbers of groups and names if another process has deleted some. Runs after each commit of another process. */
+  checkRenames(): void {
+    const { sql, groups, names } = this.#calls;
+    const renames = Number(sql.renames.get()?.['value'] ?? 0);
+    if (renames === this.#renames) return;
+    this.#renames = renames;
+    groups.clear();
+    names.clear();
   }
 
   /** Moves all current rows. */
@@ -339,7 +364,7 @@ function prepareJournal(database: Database) {
 /** Maximum number of cached groups and names. A gateway has about as many groups as its users have models. */
 const MAX_REMEMBERED = 20_000;
 
-/** Numbers of the groups that count calls. Groups are never deleted, so the cache stays valid. */
+/** Numbers of the groups that count calls. Only an erasure deletes groups, and clears the cache. */
 export class CallGroups {
   readonly #sql: Pick<CallsSql, 'addGroup' | 'groupId' | 'group'>;
   #ids = new Map<string, number>();
@@ -378,7 +403,7 @@ export class CallGroups {
   }
 }
 
-/** Numbers of accounts, users and keys. Names are never deleted, so the cache stays valid. */
+/** Numbers of accounts, users and keys. Only an erasure deletes names, and clears the cache. */
 export class CallNames {
   readonly #sql: Pick<CallsSql, 'addName' | 'nameId'>;
   #ids = new Map<string, number>();

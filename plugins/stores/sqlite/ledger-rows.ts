@@ -68,7 +68,7 @@ export class LedgerTables {
     writer.onRollback(() => {
       this.#added = new Map();
       this.#held.clear();
-      this.#forget();
+      this.forget();
       this.#isCurrent = false;
     });
   }
@@ -133,7 +133,10 @@ export class LedgerTables {
   #checkCommits(): void {
     if (this.#isCurrent) return;
     const version = this.sql.version.get()?.['data_version'];
-    if (version !== this.#version) this.#forget();
+    if (version !== this.#version) {
+      this.forget();
+      this.#journal?.checkRenames();
+    }
     this.#version = version;
     this.#isCurrent = true;
   }
@@ -205,7 +208,8 @@ export class LedgerTables {
     });
   }
 
-  #forget(): void {
+  /** Drops cached rows. */
+  forget(): void {
     this.#accounts = new Map();
     this.#budgets = new Map();
   }

@@ -30,6 +30,7 @@ import { prepareCalls } from './calls-sql.ts';
 import type { Database, Statement } from './driver.ts';
 import { type CallGroups, type CallNames, type CallsTables, Journal, openCallsTables } from './journal.ts';
 import { type LedgerSql, LedgerTables, readBalance, readBudgetStart, readName } from './ledger-rows.ts';
+import { createSqliteRename } from './rename.ts';
 import type { Writer } from './writer.ts';
 
 /** Minimum number of concurrent calls for shared commits. */
@@ -51,7 +52,9 @@ export function openSqliteLedger(database: Database, writer: Writer, log?: Log):
   const journal = new Journal(database, writer, calls, tables.flush, log);
   tables.useJournal(journal);
   writer.useLoad(() => tables.heldCount >= LOAD);
-  return { ledger: createLedger(tables, writer, journal, calls), journal };
+  const ledger = createLedger(tables, writer, journal, calls);
+  const rename = createSqliteRename(database, { ledger, tables, writer, journal, calls });
+  return { ledger: { ...ledger, rename }, journal };
 }
 
 function createLedger(tables: LedgerTables, writer: Writer, journal: Journal, calls: CallsTables): Ledger {

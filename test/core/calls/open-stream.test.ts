@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { ChatCodec, CodecCall } from '../../../contract/provider.ts';
 import { type OpenedChat, readChunks } from '../../../core/calls/chat-stream.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
+import { generatedCases } from '../../support/generated-cases.ts';
 
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'm' };
 const event = (delta: object, finish: string | null = null, more: object = {}) =>
@@ -83,7 +84,7 @@ describe('the events of an upstream stream', () => {
         expect(inPieces).to.deep.equal(whole);
         expect(whole.text).to.equal(`Once${words.join('')}`);
       }),
-      { numRuns: 200 },
+      { numRuns: generatedCases(200) },
     );
   });
 

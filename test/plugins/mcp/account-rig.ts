@@ -127,12 +127,12 @@ export class AccountServer {
 }
 
 /** Gateway before such a server, and its users. */
-export async function startAccounts(users: readonly string[]) {
+export async function startAccounts(users: readonly string[], config: Readonly<Record<string, unknown>> = {}) {
   const accounts = new AccountServer();
   await accounts.listen();
   const gateway: TestGateway = await startMcp(
     { s: { url: `${accounts.url}/mcp`, auth: { oauth: { issuer: accounts.issuer } } } },
-    { mcp: { publicUrl: 'http://gateway.example', tokenKey: TOKEN_KEY } },
+    { ...config, mcp: { publicUrl: 'http://gateway.example', tokenKey: TOKEN_KEY } },
   );
   const keys = new Map<string, string>();
   for (const user of users) {

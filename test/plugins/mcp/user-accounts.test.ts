@@ -115,6 +115,29 @@ describe('accounts of users at an MCP server', () => {
     expect((await rig.whoami('ann')).error?.code).to.equal(403);
   });
 
+  it('are listed for operators, who connect their own and revoke those of others', async () => {
+    await rig.connect('eve');
+    const { api_key: admin } = await rig.gateway.command<{ api_key: string }>(
+      'keys',
+      'create',
+      '--user',
+      'op',
+      '--admin',
+    );
+    const admins = async (method: string, path: string) => {
+      const response = await fetch(`${rig.gateway.url}/api/core/admin/mcp/s/connections${path}`, {
+        method,
+        headers: { authorization: `Bearer ${admin}` },
+      });
+      return (await response.json()) as { data: readonly object[]; url: string };
+    };
+    expect((await admins('GET', '')).data).to.deep.include({ user_id: 'eve' });
+    expect((await admins('POST', '')).url).to.include('/mcp/link/');
+    expect(await admins('DELETE', '/eve')).to.deep.equal({ user_id: 'eve', connected: false });
+    expect((await admins('GET', '')).data).to.not.deep.include({ user_id: 'eve' });
+    expect((await rig.whoami('eve')).error?.code).to.equal(403);
+  });
+
   it('are erased with the user', async () => {
     await rig.connect('eve');
     const erased = JSON.stringify(await rig.gateway.command('users', 'erase', 'eve', '--yes'));

@@ -4,21 +4,12 @@ import { expect } from 'chai';
 import { FILE, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, outcomeOf, reservation, settlement, sums, testStore } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
-import { startWorker } from '../../support/stores/worker-process.ts';
 
 describe('sqlite store', () => {
   const folder = useTempFolder('sqlite');
   testStore({
     ...{ name: 'sqlite', keeps: true, shared: true },
-    open: () => openSqlite({ folder: path.join(folder, 'plain') }),
-    module: new URL(
-      `../../fixtures/stores/open-sqlite.ts?folder=${encodeURIComponent(path.join(folder, 'plain'))}`,
-      import.meta.url,
-    ),
-  });
-  testStore({
-    ...{ name: 'sqlite with full durability', keeps: true, shared: true },
-    open: () => openSqlite({ folder: path.join(folder, 'full'), durability: 'full' }),
+    open: () => openSqlite({ folder }),
   });
 });
 
@@ -104,15 +95,6 @@ describe('the file of the sqlite store', () => {
       'this is no database, and long enough to be read as a header of one'.repeat(20),
     );
     expect(await messageOf(openSqlite({ folder }))).to.match(/not a database/);
-  });
-
-  it('is made once when four processes start at the same time', async () => {
-    const address = { kind: 'sqlite', folder: newFolder() } as const;
-    const race = { race: 'leases of ten places', name: 'starters', count: 5 } as const;
-    const workers = await Promise.all([0, 1, 2, 3].map(() => startWorker('store-worker.ts', address)));
-    const got = await Promise.all(workers.map((worker, n) => worker.send<{ got: number }>({ ...race, by: `w${n}` })));
-    expect(got.reduce((sum, response) => sum + response.got, 0)).to.equal(10);
-    await Promise.all(workers.map((worker) => worker.stop()));
   });
 
   it('is reported as missing by the health check after it was moved', async () => {

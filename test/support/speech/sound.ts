@@ -60,10 +60,16 @@ export function decode(sound: Buffer, format: SpeechFormat): Heard {
   return hear(stdout, 24_000);
 }
 
+const found = new Set<string>();
+
 /** Skips a test if a program is missing; in CI a missing program is a failure. */
 export function needProgram(test: Context, program: string): void {
+  if (found.has(program)) return;
   const { error } = spawnSync(program, [program === 'ffmpeg' ? '-version' : '--version']);
-  if (!error) return;
+  if (!error) {
+    found.add(program);
+    return;
+  }
   if (process.env['CI']) throw new Error(`CI has no ${program}: apt-get install -y espeak-ng ffmpeg`);
   if (test.test) test.test.title += ` (skipped: no ${program})`;
   test.skip();

@@ -30,7 +30,7 @@ export function Audit() {
         title="Audit"
         note="Changes by operators in the console, over the API and on the command line, newest first."
       />
-      <Filters label="Filters of changes" filters={FILTERS} />
+      <Filters label="Filters of changes" filters={FILTERS} shown={shownValues(list.data?.data ?? [])} />
       <LoadedList
         name="audit"
         label="Changes"
@@ -43,6 +43,15 @@ export function Audit() {
       />
     </>
   );
+}
+
+/** Values on the page that the fields of filters offer. */
+function shownValues(entries: readonly AuditEntry[]): Readonly<Record<string, readonly string[]>> {
+  return {
+    subject: entries.map(({ subject }) => subject),
+    actor: entries.map(actorOf),
+    action: entries.map(({ action }) => action),
+  };
 }
 
 function actorOf({ actor }: AuditEntry): string {

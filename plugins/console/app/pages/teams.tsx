@@ -64,7 +64,7 @@ function TeamForm({ tag, onClose }: Work & { onClose: () => void }) {
       id={tag}
       noun="team"
       path="/teams"
-      name={{ label: 'Tag', hint: 'Such as team=search.', maxLength: 129 }}
+      name={{ label: 'Tag', hint: 'Such as team=search.' }}
       first={['owners', 'members', 'budget', 'models']}
       removal="Delete the team; its keys and budgets stay"
       onClose={onClose}
@@ -249,7 +249,7 @@ function TeamBudgets({ tag }: { tag: string }) {
           noun={`budget of ${tag}`}
           path={pathOfTeam(tag, '/budgets')}
           route="/own-teams/{team}/budgets"
-          name={{ label: 'Name', maxLength: 40 }}
+          name={{ label: 'Name' }}
           first={['amount_usd', 'every', 'user', 'model']}
           onClose={() => {
             setNew(false);

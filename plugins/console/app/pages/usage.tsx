@@ -1,6 +1,7 @@
 import { get, pathOf, type Query } from '../api.ts';
 import { Chart } from '../chart.tsx';
 import { count, day, milliseconds, percent, usd, zone } from '../format.ts';
+import { type Filter, FilterField } from '../list.tsx';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
 import {
@@ -47,6 +48,12 @@ const FIGURES = [
   ['prompt_tokens', 'tokens in'],
   ['completion_tokens', 'tokens out'],
 ] as const;
+
+const NAMES: readonly Filter[] = [
+  { name: 'user', label: 'User', names: 'user' },
+  { name: 'model', label: 'Model', names: 'providerModel' },
+  { name: 'tag', label: 'Tag', names: 'tag' },
+];
 
 /** Usage report. Every number comes from the gateway: the page sums nothing. */
 export function Usage() {
@@ -105,13 +112,8 @@ export function Usage() {
           onPick={(and) => setWords({ and })}
         />
         <Choice label="Chart" value={figure} options={FIGURES} onPick={(word) => setWords({ figure: word })} />
-        {(['user', 'model', 'tag'] as const).map((name) => (
-          <Search
-            key={name}
-            label={capital(name)}
-            value={query[name] ?? ''}
-            onPick={(text) => setWords({ [name]: text })}
-          />
+        {NAMES.map((filter) => (
+          <FilterField key={filter.name} filter={filter} />
         ))}
       </search>
       <Problem error={byTime.error ?? byGroup.error} retry={byTime.reload} />

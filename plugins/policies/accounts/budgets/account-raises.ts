@@ -36,8 +36,8 @@ export interface AccountRaises {
 }
 
 /** Name and id of the single record with the raises of all accounts. */
-const RAISES = 'account-raises';
-const ALL = 'all';
+export const RAISES = 'account-raises';
+export const ALL_RAISES = 'all';
 /** Maximum number of raised budgets of accounts. */
 const MAX_RAISED = 1000;
 
@@ -49,7 +49,7 @@ export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 
     { actor, action, account, budget }: Change,
     make: (raises: readonly Raise[]) => readonly Raise[],
   ): Promise<AccountRaise> => {
-    const changed = await records.change(ALL, (stored = []) => {
+    const changed = await records.change(ALL_RAISES, (stored = []) => {
       const all = running(stored);
       const raises = make(raisesOf(all, account, budget));
       const others = all.filter((each) => each.account !== account || each.budget !== budget);
@@ -69,12 +69,12 @@ export function createAccountRaises(api: Pick<PluginApi, 'books' | 'settings' | 
 
   return {
     async read() {
-      const { version, value = [] } = await records.find(ALL);
+      const { version, value = [] } = await records.find(ALL_RAISES);
       return { version, raises: value };
     },
     async list(account) {
       checkAccountId(account);
-      const { value = [] } = await records.find(ALL);
+      const { value = [] } = await records.find(ALL_RAISES);
       const own = running(value).filter((each) => each.account === account);
       return own.toSorted((a, b) => (a.budget < b.budget ? -1 : 1));
     },

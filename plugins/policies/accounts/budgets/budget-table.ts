@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { BudgetHold, BudgetRule, NamedPlan, Principal, Target } from '../../../../contract/index.ts';
-import { keyBudgetId, keyWindowPrefix, maxEntries, userBudgetId } from '../../kit/index.ts';
+import { endUserWindowPrefix, keyBudgetId, keyWindowPrefix, maxEntries, userBudgetId } from '../../kit/index.ts';
 import type { AccountRaise } from './account-raises.ts';
 import {
   type Aliases,
@@ -233,7 +232,7 @@ function createEndUserRules(aliases: Aliases) {
     const key = `${rule.name} ${endUser}`;
     let found = known.get(key);
     if (!found) {
-      const prefix = `end-user:${createHash('sha256').update(endUser).digest('hex').slice(0, 32)}`;
+      const prefix = endUserWindowPrefix(endUser);
       const owner = { end_user: endUser };
       found = { rule, counter: createCounter({ prefix, rule, scope: scopeOf(rule), owner, raises, aliases }) };
       known.set(key, found);

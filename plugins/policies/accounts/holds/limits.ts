@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type {
   Call,
   ChatRequest,
@@ -425,14 +426,28 @@ export function sourcesOf(principal: Principal, plan: NamedPlan | undefined): re
   const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = principal;
   const sources: CallerSource[] = [];
   if (limitsId !== undefined) sources.push(sourceOf('key', limitsId, { rpm, tpm }, OF_KEY));
-  if (userLimits) sources.push(sourceOf('owner', userId, userLimits, OF_USER));
-  if (plan) sources.push(sourceOf('user', account, plan.plan, { plan: plan.name, provider: undefined }));
+  if (userLimits) sources.push(sourceOf('owner', hashName(userId), userLimits, OF_USER));
+  if (plan) sources.push(sourceOf('user', hashName(account), plan.plan, { plan: plan.name, provider: undefined }));
   callers.set(principal, { plan, sources });
   return sources;
 }
 
 const OF_KEY: Origin = Object.freeze({ plan: undefined, provider: undefined });
 const OF_USER: Origin = Object.freeze({ ...OF_KEY, ofUser: true });
+
+/** Names of accounts as limits have them. */
+const hashes = new WeakMap<Principal, string>();
+
+function providerSource(principal: Principal, at: string, rates: Rates, plan: string | undefined): CallerSource {
+  const account = hashes.get(principal) ?? hashName(principal.account);
+  hashes.set(principal, account);
+  return sourceOf('provider', `${at}:${account}`, rates, { plan, provider: at });
+}
+
+/** Hashes the name of a user or an account: counters outlive an erasure of the name by minutes. */
+export function hashName(name: string): string {
+  return createHash('sha256').update(name).digest('base64url').slice(0, 22);
+}
 
 /** Returns one half of the limits of these sources, and of a provider within the call's plan. */
 export function limitsOf(
@@ -443,9 +458,7 @@ export function limitsOf(
 ): Limits {
   const { providers } = named?.plan ?? {};
   const own = at !== undefined && providers && Object.hasOwn(providers, at) ? providers[at] : undefined;
-  // Provider names contain no colon; user ids may.
-  const id = `${at}:${call.principal.account}`;
-  const sources = own ? [...of, sourceOf('provider', id, own, { plan: named?.name, provider: at })] : of;
+  const sources = own && at !== undefined ? [...of, providerSource(call.principal, at, own, named?.name)] : of;
   return half === 'tokens' ? tokenLimits(call, sources, estimate) : requestLimits(sources, call.skip);
 }
 

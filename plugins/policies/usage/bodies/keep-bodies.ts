@@ -63,17 +63,22 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
 /** Number of call records read at once to find their content. */
 const PAGE = 200;
 
-/** Content of a user's calls, found by their records. */
+/** Content of calls by a user, and of those for the same person as an end user. Found by their records. */
 export function personalBodies(api: Pick<PluginApi, 'keyv' | 'books'>): PersonalData {
   const documents = api.keyv<StoredBodies>(BODIES);
   const walk = async (userId: string, look: (id: string) => Promise<boolean>): Promise<number> => {
-    let found = 0;
-    for (let after: string | undefined = ''; after !== undefined; ) {
-      const { calls, next } = await api.books.ledger.calls({ userId, limit: PAGE, ...(after !== '' && { after }) });
-      found += (await Promise.all(calls.map(({ id }) => look(id)))).filter(Boolean).length;
-      after = next;
-    }
-    return found;
+    const found = new Set<string>();
+    for (const filter of [{ userId }, { endUser: userId }])
+      for (let after: string | undefined = ''; after !== undefined; ) {
+        const { calls, next } = await api.books.ledger.calls({
+          ...filter,
+          limit: PAGE,
+          ...(after !== '' && { after }),
+        });
+        await Promise.all(calls.map(async ({ id }) => (await look(id)) && found.add(id)));
+        after = next;
+      }
+    return found.size;
   };
   return {
     name: 'bodies',

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { Schema } from '../../../../contract/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
 import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 
 /** Asserts that every object of a strict schema is closed and requires all its properties. */
 function assertStrict(node: unknown): void {
@@ -63,7 +64,7 @@ describe('agents/kit/provider-schema', () => {
         const request = toProviderSchema(schema);
         if (request.strict) assertStrict(request.schema);
       }),
-      { numRuns: 200 },
+      { numRuns: generatedCases(200) },
     );
   });
 });

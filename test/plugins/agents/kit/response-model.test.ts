@@ -5,6 +5,7 @@ import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
 import { minimalInstance } from '../../../../plugins/providers/kit/index.ts';
 import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 
 const shared = createSchemaReader();
 const read = (value: object) => shared.readModel(value as Record<string, unknown>, 'response_model');
@@ -245,7 +246,7 @@ describe('agents/kit/response-model', () => {
         const checked = model.check(minimalInstance(request.schema, text));
         expect(checked.ok, JSON.stringify({ schema, request, checked })).to.equal(true);
       }),
-      { numRuns: 150 },
+      { numRuns: generatedCases(150) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
 import { DOCUMENTS, QUESTIONS } from '../../../fixtures/rag-documents.ts';
 import { EVERYTHING, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
 import { useTempFolder } from '../../../support/folders.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 
 const MODEL = 'echo/echo-embedding';
 
@@ -59,7 +60,7 @@ describe('search in the knowledge base', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (query) => {
         searchPassages(index.reader, query, 5, EVERYTHING, undefined);
       }),
-      { numRuns: 500 },
+      { numRuns: generatedCases(500) },
     );
   });
 

@@ -5,6 +5,7 @@ import { CHAT_REQUEST, type ChatChunk, type ChatMessage, isGatewayError } from '
 import plugin from '../../../../plugins/dialects/gemini.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 
 const dialect = dialectOf(plugin);
@@ -131,7 +132,7 @@ describe('a body that is valid by the schema', () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: generatedCases(500) },
     );
   });
 });

@@ -19,6 +19,7 @@ import {
   writeWhole,
 } from '../../../support/formats/responses-dialect.ts';
 import { type Event, findDisorder } from '../../../support/formats/responses-grammar.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 
 const HEAD = chunkHead(codecCall());
 const chunk = (delta: ChatDelta): ChatChunk => deltaChunk(HEAD, delta);
@@ -305,7 +306,7 @@ describe('any stream of chunks', () => {
   it('is written in the order of the grammar', () => {
     fc.assert(
       fc.property(fc.array(delta, { maxLength: 24 }), (chunks) => void orderly(chunks, { ...PATCH, include })),
-      { numRuns: 1000 },
+      { numRuns: generatedCases(1000) },
     );
   });
 
@@ -317,7 +318,7 @@ describe('any stream of chunks', () => {
         const events = readEvents(sent + writer.fail(new GatewayError('provider_unavailable', 'Away.'), 'req'));
         expect(findDisorder(events)).to.deep.equal([]);
       }),
-      { numRuns: 500 },
+      { numRuns: generatedCases(500) },
     );
   });
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { Schema } from '../../../../contract/index.ts';
 import { minimalInstance } from '../../../../plugins/providers/kit/index.ts';
 import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 
 const CASES: readonly { readonly title: string; readonly schema: Schema; readonly value: unknown }[] = [
   { title: 'a free string is the text', schema: { type: 'string' }, value: 'hello' },
@@ -68,7 +69,7 @@ describe('core/schema-instance', () => {
         const value = minimalInstance(schema, text);
         expect(ajv.validate(schema, value), JSON.stringify({ schema, value, errors: ajv.errors })).to.equal(true);
       }),
-      { numRuns: 200 },
+      { numRuns: generatedCases(200) },
     );
   });
 

@@ -6,6 +6,7 @@ import { createEventReader } from '../../../../contract/event-reader.ts';
 import type { ChatChunk, ChatCodec, SseEvent, StreamProgress } from '../../../../contract/index.ts';
 import { CALL } from '../../../conformance/provider-subject.ts';
 import { corpusText } from '../../../support/corpus.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 import { loadProviders } from '../../../support/plugins/all-providers.ts';
 
 const FIXTURES = new URL('../../../fixtures/', import.meta.url);
@@ -219,8 +220,8 @@ describe('frames of a stream in OpenAI’s format', () => {
             passed += sent.filter((each) => data.includes(each.trim())).length;
           },
         ),
-        { numRuns: 400 },
+        { numRuns: generatedCases(400) },
       );
-      expect(passed).to.be.greaterThan(300);
+      expect(passed).to.be.greaterThan(generatedCases(300));
     });
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { GatewayError, isGatewayError, type Principal } from '../../../../contract/index.ts';
 import { keyBudgetId } from '../../../../plugins/policies/kit/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 import { type CallEnd, type ChargingProcess, makeFailing, type StoreFailure, startCharging } from './charged-calls.ts';
 
 const SLOTS = 4;
@@ -196,7 +197,7 @@ describe('the accounts policy', () => {
           }
           await store.close();
         }),
-        { numRuns: 300 },
+        { numRuns: generatedCases(300) },
       );
     });
   }
@@ -214,7 +215,7 @@ describe('the accounts policy', () => {
         }
         await store.close();
       }),
-      { numRuns: 200 },
+      { numRuns: generatedCases(200) },
     );
   });
 
@@ -229,7 +230,7 @@ describe('the accounts policy', () => {
         ).to.deep.equal([0, 0]);
         await store.close();
       }),
-      { numRuns: 200 },
+      { numRuns: generatedCases(200) },
     );
   });
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { isTimeZone, WEEKDAYS } from '../../../../contract/operators.ts';
 import { type CalendarWindow, type WindowRule, windowAt } from '../../../../plugins/policies/kit/calendar-windows.ts';
+import { generatedCases } from '../../../support/generated-cases.ts';
 
 const ZONES = [
   'UTC',
@@ -72,7 +73,7 @@ describe('the calendar windows of budgets', () => {
         expect(windowAt(rule, window.start)).to.deep.equal(window);
         expect(windowAt(rule, window.end - 1)).to.deep.equal(window);
       }),
-      { numRuns: 1500 },
+      { numRuns: generatedCases(1500) },
     );
   });
 
@@ -87,7 +88,7 @@ describe('the calendar windows of budgets', () => {
         if (rule.every === 'week') expect(first.weekday).to.equal(rule.startsOn);
         if (rule.every === 'month') expect(Number(first.date.slice(8))).to.equal(rule.startsOn);
       }),
-      { numRuns: 1000 },
+      { numRuns: generatedCases(1000) },
     );
   });
 
@@ -101,7 +102,7 @@ describe('the calendar windows of budgets', () => {
         for (let at = start; at < end; at += 300_000)
           expect(shown(timezone, at).time.slice(0, 2)).to.equal(first.slice(0, 2));
       }),
-      { numRuns: 300 },
+      { numRuns: generatedCases(300) },
     );
   });
 

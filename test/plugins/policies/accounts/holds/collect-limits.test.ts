@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import type { Call, Plan, Principal } from '../../../../../contract/index.ts';
-import { type CountedRequest, limitsOf, sourcesOf } from '../../../../../plugins/policies/accounts/holds/limits.ts';
+import {
+  type CountedRequest,
+  hashName,
+  limitsOf,
+  sourcesOf,
+} from '../../../../../plugins/policies/accounts/holds/limits.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Input of 4 tokens for the message and 1 for its text. */
@@ -18,6 +23,8 @@ function callOf(more: object = {}): Call {
   } as unknown as Call;
 }
 
+/** Stores have no names in their counters. */
+const OF_ANN = hashName('ann');
 const named = (plan: Plan) => ({ name: 'small', plan });
 const counted = (call: Call, plan: Plan | undefined, units: Record<string, number> = { prompt_tokens: 5 }) =>
   ({ call, plan: plan && named(plan), estimate: () => ({ units, cost: 0 }) }) satisfies CountedRequest;
@@ -36,40 +43,40 @@ describe('the limits of a call', () => {
     const { windows, slots } = collectLimits(counted(call, plan), 'requests');
     expect(windows.map(({ key, limit }) => [key, limit])).to.deep.equal([
       ['rpm:key:k', 5],
-      ['rpm:user:ann', 2],
-      ['rpm:provider:one:ann', 1],
+      [`rpm:user:${OF_ANN}`, 2],
+      [`rpm:provider:one:${OF_ANN}`, 1],
     ]);
     expect(slots.map(({ key, limit }) => [key, limit])).to.deep.equal([
-      ['calls:user:ann', 3],
-      ['calls:provider:one:ann', 1],
+      [`calls:user:${OF_ANN}`, 3],
+      [`calls:provider:one:${OF_ANN}`, 1],
     ]);
     expect(limitsOf(counted(call, plan), 'requests', [], 'two').windows.map(({ key }) => key)).to.deep.equal([
-      'rpm:provider:two:ann',
+      `rpm:provider:two:${OF_ANN}`,
     ]);
   });
 
   it('count its input and maximum output as tokens', () => {
-    expect(amountsOf(callOf(), { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 15]]);
+    expect(amountsOf(callOf(), { tpm: 1000 })).to.deep.equal([[`tpm:user:${OF_ANN}`, 15]]);
     const newer = callOf({ request: { ...REQUEST, max_completion_tokens: 30 } });
-    expect(amountsOf(newer, { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 35]]);
+    expect(amountsOf(newer, { tpm: 1000 })).to.deep.equal([[`tpm:user:${OF_ANN}`, 35]]);
   });
 
   it('count a call that is larger than a limit as all of it', () => {
     expect(amountsOf(callOf(), { tpm: 8, providers: { one: { tpm: 12 } } })).to.deep.equal([
-      ['tpm:user:ann', 8],
-      ['tpm:provider:one:ann', 12],
+      [`tpm:user:${OF_ANN}`, 8],
+      [`tpm:provider:one:${OF_ANN}`, 12],
     ]);
   });
 
   it('count no tokens for an operation without any', () => {
     expect(amountsOf(callOf({ request: { model: 'm', input: 'four' } }), { rpm: 5, tpm: 8 }, {})).to.deep.equal([
-      ['rpm:user:ann', 1],
+      [`rpm:user:${OF_ANN}`, 1],
     ]);
   });
 
   it('omit limits that a parent call already counts', () => {
     const call = callOf({ skip: new Set(['rpm', 'concurrency']) });
-    expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([['tpm:user:ann', 8]]);
+    expect(amountsOf(call, { rpm: 5, tpm: 8 })).to.deep.equal([[`tpm:user:${OF_ANN}`, 8]]);
     expect(collectLimits(counted(call, { concurrency: 1 }), 'requests').slots).to.deep.equal([]);
   });
 

@@ -5,6 +5,7 @@ import { type Lease, Leases } from '../../../../../plugins/policies/accounts/hol
 import { createLocalCounters, steadyNow } from '../../../../../plugins/policies/kit/index.ts';
 import { openSqlite } from '../../../../../plugins/stores/sqlite/index.ts';
 import { useTempFolder } from '../../../../support/folders.ts';
+import { generatedCases } from '../../../../support/generated-cases.ts';
 import { eventually } from '../../../../support/wait.ts';
 
 const LEASE_MS = 60_000;
@@ -130,7 +131,7 @@ describe('leased parts of limits', () => {
           expect(await leftIn(counters, 'b', other)).to.equal(other - used.b);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: generatedCases(300) },
     ));
 
   it('admit exactly the limit in two processes on one file that continue until both are refused', async () => {
