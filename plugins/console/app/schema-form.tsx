@@ -89,7 +89,7 @@ const KEY = 'name';
 /** Schema of the rows of a map: its members with their keys. Undefined for objects of any shape. */
 function membersOf({ additionalProperties: member }: Schema): Schema | undefined {
   if (typeof member !== 'object' || !member.properties) return undefined;
-  const key: Schema = { type: 'string', maxLength: 200 };
+  const key: Schema = { type: 'string' };
   return { properties: { [KEY]: key, ...member.properties }, required: [KEY, ...(member.required ?? [])] };
 }
 
