@@ -187,8 +187,8 @@ describe('the scopes of operators', () => {
     const unknown = named.filter(({ scope }) => !SCOPE_NAMES.some((each) => each === scope));
     expect(unknown).to.deep.equal([]);
     const opened = new Set(named.map(({ scope }) => scope));
-    // This scope unlocks a part of a response.
-    expect(SCOPE_NAMES.filter((scope) => !opened.has(scope))).to.deep.equal(['bodies:read']);
+    // These scopes unlock a part of a response, and a tool of `/mcp-admin`.
+    expect(SCOPE_NAMES.filter((scope) => !opened.has(scope))).to.deep.equal(['bodies:read', 'changes:propose']);
     const others = Object.keys(paths).filter(
       (path) => path.startsWith(ADMIN) && !named.some((each) => each.path === path),
     );

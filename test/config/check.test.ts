@@ -26,6 +26,7 @@ describe('a configuration without problems', () => {
       maxConnections: 10_000,
       failedCredentials: 30,
       cors: { origins: [] },
+      console: { write: false },
       workers: 1,
       trustProxy: 0,
       watch: false,

@@ -11,7 +11,7 @@ export interface ProblemCase {
 }
 
 const SERVER_KEYS =
-  'host, port, basePath, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, failedCredentials, cors, idempotency, workers, watch, trustProxy, tls';
+  'host, port, basePath, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, failedCredentials, cors, idempotency, workers, watch, trustProxy, console, tls';
 
 /** Every kind of problem, checked with the plugins of `config-plugins.ts`. */
 export const PROBLEM_CASES: readonly ProblemCase[] = [

@@ -32,7 +32,7 @@ describe('a plugin that its section turns on', () => {
   });
 
   const PROBLEMS: readonly (readonly [section: string, problem: string])[] = [
-    ['mcp: {}', 'mcp: needs "servers"'],
+    ['mcp: {}', 'mcp.servers: has no server'],
     ['mcp: { servers: {} }', 'mcp.servers'],
     ['mcp: { servers: { Files: { command: none } } }', 'mcp.servers'],
     ['mcp: { servers: { files: {} } }', 'mcp.servers.files: has neither "url" nor "command"'],

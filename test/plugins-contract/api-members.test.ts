@@ -28,7 +28,8 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   ],
   books: ['estimate', 'limitOutput', 'ledger', 'records'],
   operators: [
-    ...['gateway', 'audit', 'auditLog', 'allPersonalData', 'validate', 'useModelTable', 'gather', 'gauge', 'gauges'],
+    ...['gateway', 'audit', 'auditLog', 'renameInAuditLog', 'allPersonalData', 'validate', 'useModelTable', 'gather'],
+    ...['gauge', 'gauges'],
     ...['reportParts', 'watchStore', 'watchRefusals', 'announce', 'offerSignIn'],
   ],
 };

@@ -60,6 +60,7 @@ export async function startSpeechGateway(
   };
   const loaded = {
     config: { ...config, baseDir: '/nowhere', isDefault: false, plain: () => ({}), printable: () => ({}) },
+    raw: { isDefault: false, files: [] },
     plugins: [memory, ...others],
     builtins: [],
     settings: { plans: {}, endUsers: { header: undefined, report: false } },
