@@ -1,6 +1,6 @@
 import { isObject } from '../contract/json.ts';
 import type { CommandContext } from './io.ts';
-import { createIo } from './io.ts';
+import { createIo, plainText } from './io.ts';
 import { callAdmin, findRunning } from './running-gateway.ts';
 
 /** Fields of a proposed change that commands show. */
@@ -27,7 +27,9 @@ export async function listChanges(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const list = (await callAdmin(await findRunning(context), 'GET', '/changes')) as { readonly data: ShownChange[] };
   const rows = list.data.map((change) =>
-    [change.id, change.state, change.summary, change.path, change.proposed_by.user_id, change.expires_at].map(plain),
+    [change.id, change.state, change.summary, change.path, change.proposed_by.user_id, change.expires_at].map(
+      plainText,
+    ),
   );
   io.result(list, rows.length === 0 ? 'No changes are proposed.' : io.table(HEAD, rows));
 }
@@ -46,7 +48,7 @@ export async function confirmChange(context: CommandContext): Promise<void> {
     readonly change: ShownChange;
     readonly result: unknown;
   };
-  io.note(`confirmed: ${plain(reply.change.summary)}`);
+  io.note(`confirmed: ${plainText(reply.change.summary)}`);
   io.result(reply, JSON.stringify(reply.result, undefined, 2));
 }
 
@@ -54,7 +56,7 @@ export async function confirmChange(context: CommandContext): Promise<void> {
 export async function rejectChange(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const change = (await callAdmin(await findRunning(context), 'POST', `${pathOf(context)}/reject`)) as ShownChange;
-  io.result(change, `rejected: ${plain(change.summary)}`);
+  io.result(change, `rejected: ${plainText(change.summary)}`);
 }
 
 function pathOf({ args }: CommandContext): string {
@@ -64,24 +66,19 @@ function pathOf({ args }: CommandContext): string {
 function describe(change: ShownChange): string {
   const { summary, method, path, differences, body, before, reason, proposed_by: by, problem } = change;
   return [
-    `${plain(summary)}  (${change.state}, until ${change.expires_at})`,
-    `  ${method} ${plain(path)}`,
-    `  proposed by ${plain(by.user_id)}${reason === null ? '' : `: ${plain(reason)}`}`,
+    `${plainText(summary)}  (${change.state}, until ${change.expires_at})`,
+    `  ${method} ${plainText(path)}`,
+    `  proposed by ${plainText(by.user_id)}${reason === null ? '' : `: ${plainText(reason)}`}`,
     ...differences.flatMap(({ field, before: was, after }) => [
-      ...(was === null ? [] : [`  - ${plain(field)}: ${json(was)}`]),
-      `  + ${plain(field)}: ${json(after)}`,
+      ...(was === null ? [] : [`  - ${plainText(field)}: ${json(was)}`]),
+      `  + ${plainText(field)}: ${json(after)}`,
     ]),
     ...(differences.length === 0 && isObject(body) ? [`  with ${json(body)}`] : []),
     ...(method === 'DELETE' && before !== null ? [`  - ${json(before)}`] : []),
-    ...(problem === null ? [] : [`  failed: ${plain(problem)}`]),
+    ...(problem === null ? [] : [`  failed: ${plainText(problem)}`]),
   ].join('\n');
 }
 
 function json(value: unknown): string {
-  return plain(JSON.stringify(value));
-}
-
-/** Removes what would affect a terminal: texts of a change are written by a model. */
-function plain(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
+  return plainText(JSON.stringify(value));
 }

@@ -137,7 +137,7 @@ async function readMain({ raw, config, builtins }: LoadedConfig): Promise<MainFi
     return { ...source, version: 'default', values: raw.value, problem };
   }
   const bytes = await readBounded(file);
-  const version = createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+  const version = versionOf(bytes);
   const format = path.basename(file) === 'package.json' ? undefined : FORMATS[path.extname(file)];
   if (format === undefined) {
     const problem = `The configuration is in ${path.basename(file)}. Only YAML and JSON files are written. Copy the YAML, and edit the file.`;
@@ -149,6 +149,10 @@ async function readMain({ raw, config, builtins }: LoadedConfig): Promise<MainFi
     return { ...source, version, values: raw.value, problem };
   }
   return { ...source, version, values: readValues(content, format), text: { file, format, bytes, content } };
+}
+
+function versionOf(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, 32);
 }
 
 async function readBounded(file: string): Promise<Buffer> {
@@ -256,7 +260,7 @@ async function write(
     const { isReloaded, summary = 'the reload failed' } = await reload('a draft was written', actor);
     if (!isReloaded) throw new GatewayError('conflict', `The reload failed: ${summary}.`);
     log.info({ file: name, entry: subject, user: actor.userId }, 'a draft was written to the configuration file');
-    return { ...report, version: createHash('sha256').update(written).digest('hex').slice(0, 32) };
+    return { ...report, version: versionOf(written) };
   } catch (error) {
     const problem = isGatewayError(error) ? error : explainWriteError(error);
     const isBack = !isWritten || (await restore(file, written, bytes));

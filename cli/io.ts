@@ -77,6 +77,11 @@ export class CliError extends Error {
   }
 }
 
+/** Replaces characters that affect a terminal, in texts of vendors, callers and models. */
+export function plainText(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
+}
+
 /** Formats columns of text, two spaces apart, for terminals and `grep`. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)));

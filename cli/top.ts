@@ -7,7 +7,7 @@ import type { Generation } from '../core/calls/generation.ts';
 import { callGateways } from './cluster/control.ts';
 import { noGatewayError } from './inspect.ts';
 import type { CommandContext } from './io.ts';
-import { createIo, formatTable, systemUser } from './io.ts';
+import { createIo, formatTable, plainText, systemUser } from './io.ts';
 import { withGeneration } from './load.ts';
 
 /**
@@ -349,7 +349,7 @@ function headingOf({ at, gateways, in_flight: inFlight, calls, today, problem }:
     `${at.slice(0, 19).replace('T', ' ')} UTC   ${running.length === 0 ? 'no running gateway' : running.join(', ')}`,
     `in flight ${inFlight}`,
     ...known,
-    ...(problem === undefined ? [] : [`problem   ${clean(problem)}`]),
+    ...(problem === undefined ? [] : [`problem   ${plainText(problem)}`]),
   ];
 }
 
@@ -374,26 +374,24 @@ function targetCells(row: TargetRow, at: string): readonly string[] {
   return [
     ...[short(target, 28), left === 0 ? state : `${state} ${left} s`, cause, (ratio * 100).toFixed(0)],
     (row.whole_ms ?? row.first_token_ms)?.toFixed(0) ?? '',
-    error && state !== 'closed' ? `${error.status ?? error.errno ?? error.class ?? ''} ${clean(error.message)}` : '',
+    error && state !== 'closed'
+      ? `${error.status ?? error.errno ?? error.class ?? ''} ${plainText(error.message)}`
+      : '',
   ];
 }
 
 const FAILURE_HEAD = Object.freeze(['FAILED', 'TARGET', 'USER', 'CODE', 'MESSAGE']);
 
 function failureCells({ at, target, user, code, message }: FailureRow): readonly string[] {
-  return [at.slice(11, 19), short(target, 24), short(user, 14), code, clean(message)];
+  return [at.slice(11, 19), short(target, 24), short(user, 14), code, plainText(message)];
 }
 
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
   return formatTable(head, rows).split('\n');
 }
 
-function clean(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
-}
-
 function short(text: string, most: number): string {
-  return cut(clean(text), most);
+  return cut(plainText(text), most);
 }
 
 function cut(text: string, most: number): string {

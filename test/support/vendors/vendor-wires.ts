@@ -171,12 +171,13 @@ function chunks(wire: Wire, said: ScriptedOutput): readonly object[] {
     if ('reasoning' in piece) return bits(piece.reasoning).map((bit) => chunkOf(reasoningField(wire, bit)));
     if ('text' in piece) {
       const tokens = piece.logprobs ? tokensOf(piece.text) : [];
-      const said = bits(piece.text).map((bit, at) => {
+      const words = bits(piece.text).map((bit, at) => {
         const token = tokens[at];
         return chunkOf({ content: bit }, null, token ? { content: [token], refusal: null } : null);
       });
-      const annotations = cited[texts++]?.cites.length ? urlCitations(cited[texts - 1] as CitedText) : [];
-      return annotations.length > 0 ? [...said, chunkOf({ annotations })] : said;
+      const own = cited[texts++];
+      const annotations = own ? urlCitations(own) : [];
+      return annotations.length > 0 ? [...words, chunkOf({ annotations })] : words;
     }
     const index = calls++;
     const more = bits(piece.arguments).map((bit) => ({ tool_calls: [{ index, function: { arguments: bit } }] }));
