@@ -115,6 +115,22 @@ export function testRename(subject: StoreUnderTest): void {
       assert.equal((await ledger().balance(name)).spent, 0);
     });
 
+    it('keeps the calls and sums of others whose tags have the name inside a longer word', async () => {
+      if (!isOffered()) return;
+      const [name, id, company] = [subject.name('ann'), subject.name('erased'), subject.name('company')];
+      const tags = [`team=pl${name}ing`];
+      await call(company, subject.name('r'), { userId: 'bea', tags });
+      await call(name, subject.name('r'), { userId: name });
+      const before = await sumsBy(['account', 'tags'], { account: company });
+      await rename(name, id);
+      assert.deepEqual(await sumsBy(['account', 'tags'], { account: company }), before);
+      const { calls } = await ledger().calls({ account: company, limit: 10 });
+      assert.deepEqual(
+        calls.map((each) => each.tags),
+        [tags],
+      );
+    });
+
     it('waits for running calls of the person, on any account', async () => {
       if (!isOffered()) return;
       const [name, id, company] = [subject.name('zoe'), subject.name('erased'), subject.name('company')];

@@ -109,8 +109,11 @@ function createRenaming(name: string, id: string): Renaming {
       };
     },
     dimensions([account = '-', user = '-', key = '-', packedTags = '[]', ...rest]) {
-      if (account !== shown && user !== shown && !packedTags.includes(name)) return undefined;
-      const renamedTags = JSON.stringify(tags(JSON.parse(packedTags) as readonly string[]));
+      const renamedTags = packedTags.includes(name)
+        ? JSON.stringify(tags(JSON.parse(packedTags) as readonly string[]))
+        : packedTags;
+      // A tag may have the name inside a longer word.
+      if (account !== shown && user !== shown && renamedTags === packedTags) return undefined;
       return [account === shown ? id : account, user === shown ? id : user, key, renamedTags, ...rest];
     },
     isOf: ({ userId }) => userId === name || userId === shown,
