@@ -14,7 +14,7 @@ import {
   type VersionedRows,
 } from '../kit/versioned-ledger.ts';
 import { type Command, GROUP, type Keys, placeOf, readJson, scanHash } from './calls.ts';
-import { type Connection, scanKeys } from './connection.ts';
+import { type Connection, defineWrite, scanKeys } from './connection.ts';
 
 /** Rows of the ledger in Redis. */
 interface Rows extends Pick<VersionedRows, 'read'> {
@@ -28,6 +28,23 @@ interface Parts extends Pick<Ledger, 'calls' | 'report'> {
   readonly connection: Connection;
   readonly ledgerRows: Rows;
 }
+
+/**
+ * Adds the sums of a group to those of another one, and deletes the group. In a script, because calls of others with the same tags may
+ * be counted at the same time.
+ */
+const MOVE_SUMS = defineWrite(`
+local former, name = ARGV[2], ARGV[3]
+for place = 0, tonumber(ARGV[5]) - 1 do
+  local sum = redis.call('HGET', KEYS[1], former .. '.' .. place)
+  if sum then
+    redis.call('HINCRBY', KEYS[1], name .. '.' .. place, sum)
+    redis.call('HDEL', KEYS[1], former .. '.' .. place)
+  end
+end
+redis.call('HSET', KEYS[1], name, ARGV[4])
+redis.call('HDEL', KEYS[1], former)
+`);
 
 /** Entries or requests that are read at once. */
 const PAGE = 200;
@@ -73,16 +90,7 @@ export function createRedisRename({ connection, ledgerRows, ...reads }: Parts): 
         if (!renamed) continue;
         const text = JSON.stringify(renamed);
         const name = digest(text).slice(0, GROUP);
-        const places = SUM_NAMES.flatMap((_, place) => (found.has(`${group}.${place}`) ? [place] : []));
-        // Sums that were added since they were read stay, for the next erasure.
-        const moved = places.flatMap((place): readonly Command[] => {
-          const sum = found.get(`${group}.${place}`) ?? '0';
-          return [
-            ['HINCRBY', rollup, `${name}.${place}`, sum],
-            ['HDEL', rollup, `${group}.${place}`],
-          ];
-        });
-        await run([['HSET', rollup, name, text], ...moved, ['HDEL', rollup, group]]);
+        await connection.write(MOVE_SUMS, [rollup], [group, name, text, String(SUM_NAMES.length)]);
       }
     }
   };
