@@ -269,6 +269,12 @@ describe('the console in a browser', function () {
 
   it('finds a request, a user, a key and a page by Ctrl+K', async () => {
     const { data } = await admin<{ data: readonly { request_id: string }[] }>('GET', '/calls?user=lena&limit=1');
+    const dialog = page.getByRole('dialog');
+    const search = async (word: string) => {
+      await page.keyboard.press('Control+k');
+      await dialog.getByRole('searchbox').and(page.locator(':focus')).waitFor();
+      await page.keyboard.type(word);
+    };
     await show('');
     for (const [word, name] of [
       [data[0]?.request_id ?? '', data[0]?.request_id ?? ''],
@@ -277,17 +283,13 @@ describe('the console in a browser', function () {
       ['south', 'south/m'],
       ['configur', 'Configuration'],
     ] as const) {
-      await page.keyboard.press('Control+k');
-      const dialog = page.getByRole('dialog');
-      await dialog.getByRole('searchbox').and(page.locator(':focus')).waitFor();
-      await page.keyboard.type(word);
+      await search(word);
       await dialog.getByRole('link', { name, exact: true }).first().waitFor();
       await dialog.getByText('Searching').waitFor({ state: 'detached' });
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'detached' });
     }
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('configur');
+    await search('configur');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Configuration' }).waitFor();
@@ -953,7 +955,10 @@ describe('the console in a browser', function () {
     expected = /401/;
     await show('keys');
     await page.getByRole('button', { name: 'New key' }).click();
+    // The names that the field offers are read with the session; a later request would end it before the click.
+    const names = page.waitForResponse(/\/admin\/users\?name=/);
     await page.getByRole('dialog').getByRole('combobox', { name: /^User/ }).fill('kim');
+    await names;
     await context.clearCookies();
     await page.getByRole('button', { name: 'Create the key' }).click();
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
-import os from 'node:os';
 import { expect } from 'chai';
 import { connectTo } from '../support/clients/raw-socket.ts';
+import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
@@ -25,20 +25,27 @@ export default {
 };`;
 
 describe('a route with a form', () => {
+  /** Temporary folder of this file alone: tests beside it upload files too. */
+  const folder = useTempFolder('uploads');
+  const { TMPDIR } = process.env;
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway({ plugins: ['./uploads.mjs'] }, { files: { 'uploads.mjs': UPLOADS } });
+    process.env['TMPDIR'] = folder;
   });
-  after(() => gateway.stop());
+  after(async () => {
+    await gateway.stop();
+    if (TMPDIR === undefined) delete process.env['TMPDIR'];
+    else process.env['TMPDIR'] = TMPDIR;
+  });
 
   const send = (form: FormData) =>
     fetch(`${gateway.url}/uploads`, { method: 'POST', headers: { 'x-api-key': gateway.key }, body: form });
   const codeOf = async (response: Response) =>
     ((await response.json()) as { error: { code: string; param: string | null } }).error;
-  const uploads = () => readdirSync(os.tmpdir()).filter((name) => /^[0-9a-z]{25}$/.test(name)).length;
+  const uploads = () => readdirSync(folder);
 
   it('receives its fields and files, and the files are deleted afterwards', async () => {
-    const left = uploads();
     const form = new FormData();
     form.set('title', 'notes');
     form.set('file', new Blob(['hello'], { type: 'text/plain' }), '../../etc/notes.txt');
@@ -50,19 +57,18 @@ describe('a route with a form', () => {
     expect(response.status, JSON.stringify(body)).to.equal(200);
     expect(body.fields).to.deep.equal({ title: 'notes' });
     expect(body.files[0]).to.include({ text: 'hello', contentType: 'text/plain', bytes: 5 });
-    expect(body.files[0]?.path).to.match(new RegExp(`^${os.tmpdir()}/[^/]+$`));
-    expect(uploads()).to.equal(left);
+    expect(body.files[0]?.path).to.match(new RegExp(`^${folder}/[^/]+$`));
+    expect(uploads()).to.deep.equal([]);
   });
 
   it('refuses an oversized file, and stores nothing of it', async () => {
-    const left = uploads();
     const form = new FormData();
     form.set('title', 'big');
     form.set('file', new Blob(['x'.repeat(5000)]), 'big.txt');
     const response = await send(form);
     expect(response.status).to.equal(413);
     expect(await codeOf(response)).to.include({ code: 'request_too_large' });
-    expect(uploads()).to.equal(left);
+    expect(uploads()).to.deep.equal([]);
   });
 
   it('checks its fields against the schema', async () => {
@@ -74,7 +80,6 @@ describe('a route with a form', () => {
   });
 
   it('sends nothing to a caller who disconnects in the middle of the form, and stores nothing of it', async () => {
-    const left = uploads();
     const socket = await connectTo(gateway.url);
     const part = `--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello`;
     socket.write(
@@ -83,14 +88,13 @@ describe('a route with a form', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     socket.destroy();
     const lines = () => gateway.logs.filter((line) => line['request_id'] === 'hang-up-2');
-    await until('the request is logged', () => lines().length > 0 && uploads() === left);
+    await until('the request is logged', () => lines().length > 0 && uploads().length === 0);
     expect(lines()[0]).to.include({ msg: 'request', status: 499 });
     expect(lines()[0]).not.to.have.property('error');
     expect(gateway.logText()).not.to.include('internal error');
   });
 
   it('refuses 900 files by their count, and keeps none of them (G62)', async () => {
-    const left = uploads();
     const form = new FormData();
     form.set('title', 'many');
     for (let at = 0; at < 900; at += 1) form.append('file', new Blob(['x']), 'a.txt');
@@ -98,7 +102,7 @@ describe('a route with a form', () => {
     expect(response.status).to.equal(413);
     const { error } = (await response.json()) as { readonly error: { readonly message: string } };
     expect(error.message).to.include('too many parts: at most 2 file(s) and 100 fields');
-    expect(uploads()).to.equal(left);
+    expect(uploads()).to.deep.equal([]);
   });
 
   it('receives a file of lines that begin like a boundary, in turns (G62)', async () => {
