@@ -25,7 +25,7 @@ export default {
 };`;
 
 describe('a route with a form', () => {
-  /** Temporary folder of this file alone: tests beside it upload files too. */
+  /** Temporary folder of this file alone: tests that run concurrently upload files too. */
   const folder = useTempFolder('uploads');
   const { TMPDIR } = process.env;
   let gateway: TestGateway;

@@ -73,7 +73,7 @@ describe('the file of a configuration that is written', function () {
       const draft = { section: 'models', name: 'cheap', value: 'echo/echo' };
       const present = await request('GET', where);
       const etag = present.headers.get('etag') ?? '';
-      // Undici's parser of Node 20 throws if a connection ends below a body that nobody reads.
+      // Undici's parser of Node 20 throws if a connection ends below a body that is not read.
       await present.text();
       const written = await request('PUT', where, draft, etag);
       expect(await written.json()).to.deep.include({ written: true, other_nodes: [] });
