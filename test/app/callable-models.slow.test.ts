@@ -3,7 +3,7 @@ import { startOperator } from '../support/gateways/operator.ts';
 import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
 import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** Names that are called: models, aliases and models that nobody lists, in each state of a model. */
+/** Names that are called: models, aliases and models in no list, in each state of a model. */
 const NAMES = [
   ...['priced/m', 'unpriced/m', 'keyless/m', 'echo/echo', 'echo/unlisted'],
   ...['one', 'fallback', 'without-price', 'without-key', 'half-known', 'never'],
@@ -48,7 +48,7 @@ const BILLING: Readonly<Record<string, object>> = {
   },
 };
 
-describe('what operators are told about a model, and what its call meets (G41)', () => {
+describe('what is reported about a model, and what its call gets (G41)', () => {
   let vendor: ScriptedUpstream;
   before(async () => {
     vendor = await startScriptedUpstream((wire) => wire.send(respondWith(200, completion())));
@@ -82,19 +82,19 @@ describe('what operators are told about a model, and what its call meets (G41)',
           const made = await call('POST', '/keys', { user_id: user, ...lists, ...money, ...(plan && { plan }) });
           expect(made.status, JSON.stringify(made.body)).to.equal(200);
           const { api_key: key, api_key_info: info } = made.body;
-          const told = (await call('GET', `/keys/${info.id}`)).body.callable_models;
+          const reported = (await call('GET', `/keys/${info.id}`)).body.callable_models;
           const reasons = new Map(
-            told.stopped.map(({ id, problem }: { id: string; problem: string }) => [id, problem]),
+            reported.stopped.map(({ id, problem }: { id: string; problem: string }) => [id, problem]),
           );
           for (const model of NAMES) {
             const body = { model, max_tokens: 10, messages: [{ role: 'user', content: 'Hello' }] };
             const response = await gateway.post('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
             const text = await response.text();
             calls += 1;
-            const isCallable = told.callable.includes(model);
+            const isCallable = reported.callable.includes(model);
             if (isCallable === (response.status === 200)) continue;
             differences.push(
-              `${JSON.stringify({ ...lists, plan, ...money })} ${model}: told ${isCallable ? 'callable' : reasons.get(model)}, met ${response.status} ${text.slice(0, 200)}`,
+              `${JSON.stringify({ ...lists, plan, ...money })} ${model}: reported ${isCallable ? 'callable' : reasons.get(model)}, got ${response.status} ${text.slice(0, 200)}`,
             );
           }
         }
