@@ -1,6 +1,6 @@
 /**
  * Chats with tools of servers: the model is called, then the tools that it called, until it calls none of them. Each turn and each
- * tool is a call of its own. Other chats run only the check of {@link findTools}, and that only if a plugin has such tools.
+ * tool is a call of its own. Other chats run only the check of {@link findServers}, and that only if a plugin has such tools.
  */
 import type { Principal } from '../../contract/call.ts';
 import type {
@@ -18,7 +18,7 @@ import type {
   Usage,
 } from '../../contract/chat.ts';
 import { isForced } from '../../contract/chat-form.ts';
-import type { NamedServer, ServerTool, ServerTools } from '../../contract/chat-tools.ts';
+import type { KnownServers, NamedServer, ServerTool, ServerTools } from '../../contract/chat-tools.ts';
 import { usageChunk } from '../../contract/chunks.ts';
 import type { DialectDefinition, DialectInput } from '../../contract/dialect.ts';
 import { GatewayError } from '../../contract/errors.ts';
@@ -38,12 +38,11 @@ import { JoinedResponse } from './join-stream.ts';
 import { addUsage } from './meter.ts';
 import { deploymentOf } from './seals.ts';
 
-/** Request without the servers that it named, and their tools. */
-export interface FoundTools {
+/** Request without the servers that it named. */
+export interface FoundServers {
   readonly input: DialectInput;
-  readonly tools: readonly ServerTool[];
-  /** Servers that the request names. Others are defaults of the plan. */
-  readonly named: ReadonlySet<string>;
+  /** Servers of the request, then those of the caller's plan. */
+  readonly servers: readonly NamedServer[];
   /** True if the caller requires a call of one of them. */
   readonly requiresTool: boolean;
 }
@@ -57,29 +56,25 @@ const MAX_RESULT_BYTES = 8 * 1024 * 1024;
 /** Permissions of MCP tools, as in the defaults of a plan. */
 const DEFAULT_TOOL = /^mcp:([^/]+)(?:\/(.+))?$/;
 
-/**
- * Finds the tools of servers that a request or its caller's plan names. Undefined for a chat without any. Rejects if a named server is
- * not available to the caller.
- */
-export function findTools(
+/** Finds the servers that a request or its caller's plan names. Undefined for a chat without any. */
+export function findServers(
   { planOf }: Pick<CallDeps, 'planOf'>,
-  tools: ServerTools,
+  known: KnownServers,
   { owner, value: format }: Attributed<DialectDefinition>,
   input: DialectInput,
   principal: Principal,
-): Promise<FoundTools | undefined> | undefined {
+): FoundServers | Promise<FoundServers | undefined> | undefined {
   const take = format.servers;
   if (!take || (input.route.native ?? format.name) !== format.name) return undefined;
-  const taken = callAttributed(owner, () => take.call(format, input.body, tools));
-  const found = (defaults: readonly string[] | undefined): Promise<FoundTools> | undefined => {
+  const taken = callAttributed(owner, () => take.call(format, input.body, known));
+  const found = (defaults: readonly string[] | undefined): FoundServers | undefined => {
     const servers = [...(taken?.servers ?? []), ...defaultsOf(defaults, taken?.servers)];
     if (!taken && servers.length === 0) return undefined;
-    const rest = {
+    return {
       input: taken ? { ...input, body: deepFreeze(taken.body) } : input,
-      named: new Set(taken?.servers.map(({ server }) => server)),
+      servers,
       requiresTool: taken?.requiresTool === true,
     };
-    return tools.list(servers, principal).then((list) => ({ ...rest, tools: list }));
   };
   const plan = planOf(principal);
   return plan instanceof Promise ? plan.then((named) => found(named?.plan.chatTools)) : found(plan?.plan.chatTools);
@@ -101,7 +96,12 @@ function defaultsOf(defaults: readonly string[] = [], named: readonly NamedServe
  * Returns the tools for one request. Throws for a named one with the name of the caller's own tool, and for named ones with several
  * responses. A plan's defaults are left out there.
  */
-export function fitTools({ tools: own = [], n }: ChatRequest, { tools, named }: FoundTools): readonly ServerTool[] {
+export function fitTools(
+  { tools: own = [], n }: ChatRequest,
+  tools: readonly ServerTool[],
+  servers: readonly NamedServer[],
+): readonly ServerTool[] {
+  const named = new Set(servers.filter(({ param }) => param !== undefined).map(({ server }) => server));
   const isNamed = ({ server }: ServerTool): boolean => named.has(server);
   if ((n ?? 1) > 1) {
     if (!tools.some(isNamed)) return [];
