@@ -20,7 +20,7 @@ import { nameOf } from '../calls/hedge.ts';
 import { InboundChat } from '../calls/inbound-chat.ts';
 import { endWithError } from '../calls/run-call.ts';
 import { type FoundServers, findServers, fitTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
-import { ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
+import { callAttributed, ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
 import type { Attributed, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
 import { requestError } from './error-answer.ts';
@@ -192,6 +192,7 @@ async function draftOf(
   if (wrong) throw requestError(wrong, body, undefined);
   if (isObject(body) && body['stream'] === true)
     throw new GatewayError('invalid_request', 'Batches do not support streams. Remove `stream`.', { param: 'stream' });
+  assertNoServers(deps, found, body);
   const { params, state } = ctx;
   const input: DialectInput = { body, params, query: {}, headers: withoutCredentials(ctx.headers), route };
   const read = await expand(deps.seals.ready(), found, input, ctx);
@@ -202,6 +203,24 @@ async function draftOf(
   return draftChat(deps, new Call(deps, COUNT, client.request, context, client), takes).catch((thrown) => {
     throw client.locate(thrown);
   });
+}
+
+/** Rejects MCP servers in a request of a file, since nothing runs their tools there. */
+function assertNoServers(
+  { serverTools }: CallDeps,
+  { owner, value: dialect }: Attributed<DialectDefinition>,
+  body: unknown,
+): void {
+  if (!serverTools) return;
+  const [named] = callAttributed(owner, () => dialect.servers?.(body, serverTools))?.servers ?? [];
+  if (named)
+    throw new GatewayError(
+      'invalid_request',
+      'Batches do not support MCP servers. Remove them, or send the request alone.',
+      {
+        ...(named.param !== undefined && { param: named.param }),
+      },
+    );
 }
 
 /** Returns the parameters of the walk over a dialect's body. */

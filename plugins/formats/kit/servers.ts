@@ -47,6 +47,16 @@ export function splitTools(
   return { servers, others };
 }
 
+/** Rejects tools that name an MCP server, for an API that does not offer them. */
+export function assertNoServers(tools: unknown): void {
+  const index = readArray(tools).findIndex((tool) => readObject(tool)['type'] === 'mcp');
+  if (index >= 0)
+    throw invalid(
+      `tools[${index}]`,
+      'names an MCP server, and this API does not offer those; use chat completions, Responses, Messages or `generateContent`',
+    );
+}
+
 /** Parts of a request whose servers were taken out. */
 interface Rest {
   /** Body without `tools` and `tool_choice`. */

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { toFile } from 'openai';
 import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
+import { type BatchVendor, line, startBatchVendor } from '../operations/batches/batch-vendor.ts';
 import { createServers } from './mcp-rig.ts';
 
 interface CallRow {
@@ -14,26 +16,30 @@ interface CallRow {
 
 describe('a chat with tools of MCP servers that is refused before its first turn', () => {
   let gateway: TestGateway;
+  let vendor: BatchVendor;
   let servers: Awaited<ReturnType<typeof createServers>>;
   let keys: Record<string, string>;
 
   before(async () => {
+    vendor = await startBatchVendor();
     servers = await createServers();
     const s = await servers.make(['echo']);
     const down = await servers.make(['echo'], ['ends-at-start']);
     gateway = await startGateway({
-      providers: { echo: {} },
+      providers: { echo: {}, openai: { apiKey: 'sk-operator', baseUrl: `${vendor.url}/v1` } },
+      dialects: { ollama: {}, interactions: {}, portkey: {} },
       plans: { all: { serverTools: ['mcp:*'] }, none: {} },
       defaultPlan: 'all',
       mcp: { servers: { s: s.options, down: down.options } },
     });
-    const create = async (plan: string): Promise<string> =>
-      (await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', '--plan', plan)).api_key;
-    keys = { all: await create('all'), none: await create('none') };
+    const create = async (plan: string, ...more: readonly string[]): Promise<string> =>
+      (await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', '--plan', plan, ...more)).api_key;
+    keys = { all: await create('all'), none: await create('none'), admin: await create('all', '--admin') };
   });
   after(async () => {
     await gateway?.stop();
     await servers?.remove();
+    await vendor?.close();
   });
 
   const MESSAGES = [{ role: 'user', content: 'Where?' }];
@@ -42,6 +48,14 @@ describe('a chat with tools of MCP servers that is refused before its first turn
     '/v1/chat/completions': (tool) => ({ ...CHAT, tools: [tool] }),
     '/v1/responses': (tool) => ({ model: 'echo/echo', input: 'Where?', tools: [tool] }),
     '/v1/messages': (tool) => ({ ...CHAT, max_tokens: 10, tools: [tool] }),
+  };
+  /** APIs without tools of servers. */
+  const others: Readonly<Record<string, object>> = {
+    '/api/chat': CHAT,
+    '/api/generate': { model: 'echo/echo', prompt: 'Where?' },
+    '/v1/completions': { model: 'echo/echo', prompt: 'Where?' },
+    '/v1beta/interactions': { model: 'echo/echo', input: 'Where?' },
+    '/api/core/admin/console/chat': CHAT,
   };
   const S = { type: 'mcp', server: 's' };
   const DOWN = { type: 'mcp', server: 'down' };
@@ -95,5 +109,34 @@ describe('a chat with tools of MCP servers that is refused before its first turn
       expect(got.status).to.equal(400);
       expect(got.rows).to.deep.equal(['chat echo/echo refused invalid_request']);
     }
+  });
+
+  for (const [path, body] of Object.entries(others))
+    it(`says that ${path} does not offer MCP servers, and sends nothing`, async () => {
+      for (const tool of [S, { type: 'mcp', server_label: 'other', server_url: 'https://mcp.example' }])
+        for (const stream of [false, true]) {
+          const got = await send(path, { ...body, tools: [tool], stream }, keys['admin']);
+          expect(got.status, got.text).to.equal(400);
+          const { error, message = error?.message ?? error } = JSON.parse(got.text);
+          expect(message).to.match(
+            /tools\[0\]` names an MCP server, and this API does not|MCP servers are not offered/,
+          );
+          expect(got.rows).to.deep.equal([]);
+        }
+    });
+
+  it('offers them to clients of Portkey too', async () => {
+    const got = await send('/portkey/v1/chat/completions', { ...CHAT, tools: [S] }, keys['none']);
+    expect(got.status, got.text).to.equal(403);
+    expect(got.rows).to.deep.equal(['chat echo/echo refused permission_denied']);
+  });
+
+  it('is named with its line in a batch', async () => {
+    const client = gateway.openai(keys['all']);
+    const tools = [S];
+    const lines = [line('a', { model: 'openai/gpt-5.5' }), line('b', { model: 'openai/gpt-5.5', tools })];
+    const file = await toFile(Buffer.from(lines.map((each) => JSON.stringify(each)).join('\n')), 'requests.jsonl');
+    const error = await client.files.create({ purpose: 'batch', file }).catch((thrown: Error) => thrown);
+    expect(String(error)).to.include('400').and.include('Line 2: Batches do not support MCP servers');
   });
 });
