@@ -12,7 +12,7 @@ describe('accounts of users at an MCP server', () => {
   });
   after(() => rig?.stop());
 
-  it('are asked for with the address of the link, and the server is missing in the list of all', async () => {
+  it('are requested for with the address of the link, and the server is missing in the list of all', async () => {
     const { error } = await rig.whoami('cy');
     expect(error?.code).to.equal(403);
     expect(error?.message).to.include('POST /mcp/s/connect');
@@ -169,13 +169,13 @@ describe('accounts of users at an MCP server', () => {
       rig.accounts.expiresIn = 1;
       await rig.connect(user);
       rig.accounts.expiresIn = 3600;
-      const [asked, held] = [gate(), gate()];
+      const [requested, held] = [gate(), gate()];
       rig.accounts.onToken = () => {
-        asked.open();
+        requested.open();
         return held.opened;
       };
       const running = rig.whoami(user);
-      await asked.opened;
+      await requested.opened;
       await end(user);
       rig.accounts.onToken = undefined;
       const before = rig.accounts.revoked.length;
@@ -191,13 +191,13 @@ describe('accounts of users at an MCP server', () => {
       const user = `connecting-${index}`;
       await rig.addUser(user);
       const { cookie, location } = await rig.open(user);
-      const [asked, held] = [gate(), gate()];
+      const [requested, held] = [gate(), gate()];
       rig.accounts.onToken = () => {
-        asked.open();
+        requested.open();
         return held.opened;
       };
       const running = rig.comeBack(rig.accounts.approve(location, user), cookie);
-      await asked.opened;
+      await requested.opened;
       await end(user);
       rig.accounts.onToken = undefined;
       held.open();
