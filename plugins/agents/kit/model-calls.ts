@@ -76,7 +76,7 @@ export function createModelCalls(
       signal.throwIfAborted();
       const first = calls === 0;
       if (!take(reserve)) throw new BudgetSpent('the call limit of this request is reached');
-      let isCounted = false;
+      const counted: Usage[] = [];
       const context: ChatContext = {
         ...caller,
         signal,
@@ -84,14 +84,13 @@ export function createModelCalls(
         ...(servers && servers.length > 0 && { servers, mayContinue: () => take(reserve) }),
         // Called for each turn and tool, before the response.
         onOutcome(call, outcome) {
-          if (outcome.usage) addUsage(sum, outcome.usage);
-          isCounted ||= outcome.usage !== undefined;
+          if (outcome.usage) counted.push(addUsage(sum, outcome.usage));
           if (call.operation === 'mcp') onTool?.(call, outcome);
           caller.onOutcome?.(call, outcome);
         },
       };
       const response = await untilAborted(chat({ ...request, stream: false }, context), signal);
-      if (!isCounted && response.usage) addUsage(sum, response.usage);
+      if (counted.length === 0 && response.usage) addUsage(sum, response.usage);
       if (first) onAdmitted?.();
       return response;
     },
@@ -104,8 +103,9 @@ export function createModelCalls(
   };
 }
 
-function addUsage(sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number }, usage: Usage): void {
+function addUsage(sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number }, usage: Usage): Usage {
   sum.prompt_tokens += usage.prompt_tokens;
   sum.completion_tokens += usage.completion_tokens;
   sum.total_tokens += usage.prompt_tokens + usage.completion_tokens;
+  return usage;
 }
