@@ -76,7 +76,7 @@ export function createModelCalls(
       signal.throwIfAborted();
       const first = calls === 0;
       if (!take(reserve)) throw new BudgetSpent('the call limit of this request is reached');
-      const counted: Usage[] = [];
+      let counted = 0;
       const context: ChatContext = {
         ...caller,
         signal,
@@ -84,13 +84,16 @@ export function createModelCalls(
         ...(servers && servers.length > 0 && { servers, mayContinue: () => take(reserve) }),
         // Called for each turn and tool, before the response.
         onOutcome(call, outcome) {
-          if (outcome.usage) counted.push(addUsage(sum, outcome.usage));
+          if (outcome.usage) {
+            addUsage(sum, outcome.usage);
+            counted += 1;
+          }
           if (call.operation === 'mcp') onTool?.(call, outcome);
           caller.onOutcome?.(call, outcome);
         },
       };
       const response = await untilAborted(chat({ ...request, stream: false }, context), signal);
-      if (counted.length === 0 && response.usage) addUsage(sum, response.usage);
+      if (counted === 0 && response.usage) addUsage(sum, response.usage);
       if (first) onAdmitted?.();
       return response;
     },
@@ -103,9 +106,8 @@ export function createModelCalls(
   };
 }
 
-function addUsage(sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number }, usage: Usage): Usage {
+function addUsage(sum: { prompt_tokens: number; completion_tokens: number; total_tokens: number }, usage: Usage): void {
   sum.prompt_tokens += usage.prompt_tokens;
   sum.completion_tokens += usage.completion_tokens;
   sum.total_tokens += usage.prompt_tokens + usage.completion_tokens;
-  return usage;
 }
