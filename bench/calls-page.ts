@@ -33,11 +33,12 @@ const { values } = parseArgs({
     small: { type: 'string', default: '2000' },
     large: { type: 'string', default: '2000000' },
     rounds: { type: 'string', default: '7' },
+    days: { type: 'string', default: '30' },
     views: { type: 'string', default: '' },
     sqlite: { type: 'string' },
   },
 });
-const DAYS = 30;
+const DAYS = Number(values.days);
 const DAY_MS = 86_400_000;
 const END = Date.now() - 60_000;
 const START = END - DAYS * DAY_MS;
@@ -158,7 +159,7 @@ async function fillPostgres(url: string, calls: number): Promise<void> {
   }
   await mover.drain();
   await mover.close();
-  await connection.read('', 'ANALYZE tollgate.calls, tollgate.rollup', []);
+  await connection.read('', 'ANALYZE', []);
   await connection.close();
 }
 
