@@ -227,6 +227,8 @@ const OTHERS: Readonly<Record<string, string>> = Object.freeze({
   'count of all': '/calls?count=true&limit=1',
   'count of errors': '/calls?count=true&limit=1&outcome=error',
   'count of a team': '/calls?count=true&limit=1&tag=team%3Dsearch',
+  'chart of Calls, a day': '/overview?range=day&tz=UTC&details=false',
+  'chart of Calls, a week': '/overview?range=week&tz=UTC&details=false',
   'overview of an hour': '/overview?range=hour&tz=UTC',
   'overview of a day': '/overview?range=day&tz=UTC',
   'overview of a week': '/overview?range=week&tz=UTC',
@@ -288,7 +290,7 @@ function viewsOf(): Readonly<Record<string, View>> {
     const [rows = 0] = await Promise.all([
       loadList(send, ''),
       follow(gateway, headers),
-      send('/overview?range=day&tz=UTC'),
+      send('/overview?range=day&tz=UTC&details=false'),
     ]);
     return Number(rows);
   };
