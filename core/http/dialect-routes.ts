@@ -18,8 +18,9 @@ import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts
 import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { nameOf } from '../calls/hedge.ts';
 import { InboundChat } from '../calls/inbound-chat.ts';
-import { type FoundTools, findTools, fitTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
-import { ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
+import { endRefused } from '../calls/run-call.ts';
+import { type FoundServers, findServers, fitTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
+import { callAttributed, ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
 import type { Attributed, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
 import { requestError } from './error-answer.ts';
@@ -45,44 +46,7 @@ export function createDialectRoutes(
   const routes = dialects.flatMap((dialect) => {
     const { owner, value: format } = dialect;
     return format.routes.map((row) => {
-      const respondTo = (ctx: RouteContext, input: DialectInput): Promise<void> => {
-        const client = new InboundChat(deps, dialect, input, ctx.state, ctx.req);
-        const { request } = client;
-        if (row.action === 'count')
-          return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
-        const call = new Call(deps, CHAT, request, ctx.state, client);
-        return call.stream ? respondStream(deps, ctx, client, call) : respondWhole(deps, ctx, client, call);
-      };
-      const { serverTools } = deps;
-      const respond = serverTools
-        ? (ctx: RouteContext, input: DialectInput): Promise<void> => {
-            const found = findTools(deps, serverTools, dialect, input, ctx.state.principal);
-            if (!found) return respondTo(ctx, input);
-            return found.then(async (tools) => {
-              if (!tools || tools.tools.length === 0) return respondTo(ctx, tools?.input ?? input);
-              await deps.seals.ready();
-              return respondByTools(ctx, serverTools, tools);
-            });
-          }
-        : respondTo;
-      const respondByTools = (ctx: RouteContext, runner: ServerTools, found: FoundTools): Promise<void> => {
-        const client = new InboundChat(deps, dialect, found.input, ctx.state, ctx.req);
-        const { request } = client;
-        let tools: readonly ServerTool[];
-        try {
-          tools = fitTools(request, found);
-        } catch (thrown) {
-          throw client.locate(thrown);
-        }
-        if (tools.length === 0) return respondTo(ctx, found.input);
-        if (row.action === 'count') {
-          const counted = withServerTools(request, tools, found.requiresTool);
-          return respondCount(countTokens, ctx, client, new Call(deps, COUNT, counted, ctx.state, client));
-        }
-        const loop = new ToolLoop(deps, runner, ctx.state, client, tools, found.requiresTool);
-        const call = loop.next();
-        return call.stream ? respondStream(deps, ctx, client, call, loop) : respondWhole(deps, ctx, client, call, loop);
-      };
+      const respond = createResponder({ deps, dialect, row, countTokens });
       const route = routeOf(format, row, (ctx) => {
         const input = inputOf(ctx, row);
         const keys = deps.seals.ready();
@@ -102,6 +66,89 @@ export function createDialectRoutes(
       return draftOf(deps, requests, { found, name, bytes, takes }, ctx);
     },
   };
+}
+
+/** Parts of one route of a dialect. */
+interface RouteParts {
+  readonly deps: CallDeps;
+  readonly dialect: Attributed<DialectDefinition>;
+  readonly row: DialectRoute;
+  readonly countTokens: Counter;
+}
+
+/** Creates the function that responds to the requests of a route. */
+function createResponder(parts: RouteParts): (ctx: RouteContext, input: DialectInput) => Promise<void> {
+  const { deps, dialect } = parts;
+  const { serverTools } = deps;
+  if (!serverTools) return (ctx, input) => respondTo(parts, ctx, readChat(parts, ctx, input));
+  return (ctx, input) => {
+    let found: ReturnType<typeof findServers>;
+    try {
+      found = findServers(deps, serverTools, dialect, input, ctx.state.principal);
+    } catch (thrown) {
+      return refuse(parts, ctx, readChat(parts, ctx, input), thrown);
+    }
+    if (!found) return respondTo(parts, ctx, readChat(parts, ctx, input));
+    return respondByTools(parts, serverTools, ctx, input, found);
+  };
+}
+
+function readChat({ deps, dialect }: RouteParts, ctx: RouteContext, input: DialectInput): InboundChat {
+  return new InboundChat(deps, dialect, input, ctx.state, ctx.req);
+}
+
+function respondTo({ deps, row, countTokens }: RouteParts, ctx: RouteContext, client: InboundChat): Promise<void> {
+  const { request } = client;
+  if (row.action === 'count')
+    return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
+  const call = new Call(deps, CHAT, request, ctx.state, client);
+  return call.stream ? respondStream(deps, ctx, client, call) : respondWhole(deps, ctx, client, call);
+}
+
+/** Responds to a chat that names servers, or whose caller's plan does. */
+async function respondByTools(
+  parts: RouteParts,
+  runner: ServerTools,
+  ctx: RouteContext,
+  input: DialectInput,
+  finding: FoundServers | Promise<FoundServers | undefined>,
+): Promise<void> {
+  const { deps, row, countTokens } = parts;
+  const found = await finding;
+  const client = readChat(parts, ctx, found?.input ?? input);
+  if (!found) return respondTo(parts, ctx, client);
+  const { servers, requiresTool } = found;
+  let listed: readonly ServerTool[];
+  try {
+    listed = await runner.list(servers, ctx.state.principal);
+  } catch (thrown) {
+    return refuse(parts, ctx, client, thrown);
+  }
+  let tools: readonly ServerTool[];
+  try {
+    tools = fitTools(client.request, listed, servers);
+  } catch (thrown) {
+    return refuse(parts, ctx, client, client.locate(thrown));
+  }
+  if (tools.length === 0) return respondTo(parts, ctx, client);
+  await deps.seals.ready();
+  const request = withServerTools(client.request, tools, requiresTool);
+  if (row.action === 'count')
+    return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
+  const loop = new ToolLoop(deps, runner, ctx.state, request, tools, client);
+  const call = loop.next();
+  return call.stream ? respondStream(deps, ctx, client, call, loop) : respondWhole(deps, ctx, client, call, loop);
+}
+
+/** Ends a chat that was refused before its first turn, so that the records of calls have it. */
+async function refuse(
+  { deps, row }: RouteParts,
+  ctx: RouteContext,
+  client: InboundChat,
+  thrown: unknown,
+): Promise<never> {
+  const call = new Call(deps, row.action === 'count' ? COUNT : CHAT, client.request, ctx.state, client);
+  throw await endRefused(deps, call, thrown);
 }
 
 function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {
@@ -140,6 +187,7 @@ async function draftOf(
   if (wrong) throw requestError(wrong, body, undefined);
   if (isObject(body) && body['stream'] === true)
     throw new GatewayError('invalid_request', 'Batches do not support streams. Remove `stream`.', { param: 'stream' });
+  assertNoServers(deps, found, body);
   const { params, state } = ctx;
   const input: DialectInput = { body, params, query: {}, headers: withoutCredentials(ctx.headers), route };
   const read = await expand(deps.seals.ready(), found, input, ctx);
@@ -150,6 +198,24 @@ async function draftOf(
   return draftChat(deps, new Call(deps, COUNT, client.request, context, client), takes).catch((thrown) => {
     throw client.locate(thrown);
   });
+}
+
+/** Rejects MCP servers in a request of a file, since nothing runs their tools there. */
+function assertNoServers(
+  { serverTools }: CallDeps,
+  { owner, value: dialect }: Attributed<DialectDefinition>,
+  body: unknown,
+): void {
+  if (!serverTools) return;
+  const [named] = callAttributed(owner, () => dialect.servers?.(body, serverTools))?.servers ?? [];
+  if (named)
+    throw new GatewayError(
+      'invalid_request',
+      'Batches do not support MCP servers. Remove them, or send the request alone.',
+      {
+        ...(named.param !== undefined && { param: named.param }),
+      },
+    );
 }
 
 /** Returns the parameters of the walk over a dialect's body. */

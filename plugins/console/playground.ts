@@ -3,6 +3,7 @@ import {
   CHAT_REQUEST,
   type ChatRequest,
   formatUsd,
+  GatewayError,
   openEventStream,
   type PluginApi,
   type Route,
@@ -28,6 +29,10 @@ export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
     responses: { 200: { description: 'The response, or its events.', contentType: 'application/json' } },
     async handler(ctx) {
       const request = ctx.state.body as ChatRequest;
+      if (request.tools?.some((tool: { readonly type: string }) => tool.type === 'mcp'))
+        throw new GatewayError('invalid_request', 'MCP servers are not offered here. Use `/v1/chat/completions`.', {
+          param: 'tools',
+        });
       let done: object = {};
       const { principal, requestId, signal, trace } = ctx.state;
       const context: CallContext = {

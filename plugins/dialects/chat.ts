@@ -1,6 +1,5 @@
 import { type ChatRequest, type DialectDefinition, definePlugin } from '../../contract/index.ts';
 import { readChatRequest } from '../formats/openai-chat/request.ts';
-import { takeChatServers } from '../formats/openai-chat/servers.ts';
 import { CHAT_SHAPE } from './kit/chat-shape.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
@@ -37,7 +36,6 @@ const chat: DialectDefinition<ChatRequest> = {
     { pattern: /^\/openai\/(?!deployments\/)(?:v1\/)?/, ...AZURE },
     { pattern: /^\/v1beta\/openai\//, path: '/v1/' },
   ],
-  servers: takeChatServers,
   read({ body, params: { provider } }) {
     return readChatRequest(body, provider);
   },

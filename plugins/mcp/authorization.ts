@@ -3,7 +3,7 @@ import { GatewayError, isGatewayError, type PluginApi } from '../../contract/ind
 import { boundedFetch } from './bounded-fetch.ts';
 import type { OAuthOptions, ServerOptions } from './config-schema.ts';
 import type { Sdk } from './sdk.ts';
-import { createSealer, type OAuthClient, type TokenBook, type UserTokens } from './token-book.ts';
+import { createSealer, type OAuthClient, type StoredTokens, type TokenBook, type UserTokens } from './token-book.ts';
 
 const MAX_BYTES = 256 * 1024;
 const MAX_MS = 15_000;
@@ -79,7 +79,7 @@ export class Authorization {
   }
 
   /** Redeems a code for the tokens of a user. Rejects for another issuer than the configured one. */
-  async finish(user: string, { code, iss, verifier, client }: FinishedAuthorization): Promise<void> {
+  async finish(user: string, { code, iss, verifier, client, version }: FinishedAuthorization): Promise<void> {
     const { client: sdk } = await this.#deps.sdk();
     const metadata = await this.#discover();
     const tokens = await this.#attempt(() =>
@@ -94,20 +94,24 @@ export class Authorization {
         ...(iss !== undefined && { iss }),
       }),
     );
-    await this.#deps.book.save(user, this.name, tokensOf(tokens, client));
+    const saved = tokensOf(tokens, client);
+    if (await this.#deps.book.save(user, this.name, version, saved)) return;
+    await this.#revokeUnused(saved);
+    throw this.notConnected();
   }
 
   /** Returns the access token of a user. `refused`: a token that the server did not accept. Throws without a connection. */
   async token(user: string, refused?: string): Promise<string> {
-    const tokens = await this.#deps.book.find(user, this.name);
-    if (!tokens) throw this.notConnected();
+    const stored = await this.#deps.book.find(user, this.name);
+    if (!stored) throw this.notConnected();
+    const { tokens } = stored;
     const isOld = (tokens.expiresAt ?? Number.POSITIVE_INFINITY) - EARLY_MS < Date.now();
     if (!isOld && tokens.access !== refused) return tokens.access;
-    return (await this.#renew(user, tokens)).access;
+    return (await this.#renew(user, stored)).access;
   }
 
   /** Renews the tokens of a user once, also for several calls at the same time. */
-  #renew(user: string, tokens: UserTokens): Promise<UserTokens> {
+  #renew(user: string, tokens: StoredTokens): Promise<UserTokens> {
     const running = this.#renewals.get(user);
     if (running) return running;
     const renewal = this.#refresh(user, tokens).finally(() => this.#renewals.delete(user));
@@ -115,41 +119,49 @@ export class Authorization {
     return renewal;
   }
 
-  async #refresh(user: string, tokens: UserTokens): Promise<UserTokens> {
+  async #refresh(user: string, { version, tokens }: StoredTokens): Promise<UserTokens> {
     const { book } = this.#deps;
     const { client, refresh } = tokens;
+    let renewed: UserTokens;
     try {
       if (refresh === undefined) throw this.notConnected();
       const { client: sdk } = await this.#deps.sdk();
       const metadata = await this.#discover();
-      const renewed = await sdk.refreshAuthorization(this.#options.issuer, {
+      const granted = await sdk.refreshAuthorization(this.#options.issuer, {
         metadata,
         clientInformation: client,
         refreshToken: refresh,
         resource: this.#url,
         fetchFn: this.#fetch,
       });
-      const saved = tokensOf({ refresh_token: refresh, ...renewed }, client);
-      // The user may have disconnected meanwhile.
-      if (!(await book.find(user, this.name))) throw this.notConnected();
-      await book.save(user, this.name, saved);
-      return saved;
+      renewed = tokensOf({ refresh_token: refresh, ...granted }, client);
     } catch (error) {
       // Another process may have renewed them: a refresh token is valid once.
       const stored = await book.find(user, this.name);
-      if (stored && stored.access !== tokens.access) return stored;
+      if (stored && stored.version !== version) return stored.tokens;
       if (!isRejected(error)) throw this.#explain(error);
       if (stored) await book.remove(user, this.name);
       throw this.notConnected();
     }
+    if (await book.renew(user, this.name, version, renewed)) return renewed;
+    // Replaced by another process, or disconnected meanwhile.
+    const stored = await book.find(user, this.name);
+    if (stored) return stored.tokens;
+    await this.#revokeUnused(renewed);
+    throw this.notConnected();
   }
 
   /** Revokes the tokens of a user here, and at the authorization server if it supports that. */
   async revoke(user: string): Promise<boolean> {
-    const tokens = await this.#deps.book.find(user, this.name);
+    const stored = await this.#deps.book.find(user, this.name);
     const isRemoved = await this.#deps.book.remove(user, this.name);
-    if (tokens) await this.#revokeAtServer(tokens).catch((error: unknown) => this.#note(error));
+    if (stored) await this.#revokeUnused(stored.tokens);
     return isRemoved;
+  }
+
+  /** Revokes tokens that are not stored, or no longer, if the authorization server supports that. */
+  async #revokeUnused(tokens: UserTokens): Promise<void> {
+    await this.#revokeAtServer(tokens).catch((error: unknown) => this.#note(error));
   }
 
   async #revokeAtServer({ access, refresh, client }: UserTokens): Promise<void> {
@@ -265,6 +277,8 @@ interface FinishedAuthorization {
   readonly iss: string | undefined;
   readonly verifier: string;
   readonly client: OAuthClient;
+  /** Version of the user's tokens that the new ones replace. */
+  readonly version: string;
 }
 
 function tokensOf({ access_token, refresh_token, expires_in, scope }: OAuthTokens, client: OAuthClient): UserTokens {

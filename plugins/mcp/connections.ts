@@ -20,12 +20,12 @@ const TOKEN = /^[\w-]{43}$/;
 interface Link {
   readonly user: string;
   readonly server: string;
+  /** Version of the user's tokens that the new ones replace. */
+  readonly version: string;
 }
 
 /** Authorization of one user in one browser, until the authorization server sends the browser back. */
-interface Pending {
-  readonly user: string;
-  readonly server: string;
+interface Pending extends Link {
   /** Hash of the browser's cookie. */
   readonly browser: string;
   readonly verifier: string;
@@ -212,7 +212,7 @@ function userOf({ state: { principal } }: RouteContext): string {
 }
 
 async function makeLink(
-  { api, publicUrl, links }: ConnectionParts,
+  { api, book, publicUrl, links }: ConnectionParts,
   server: string,
   user: string,
 ): Promise<{ readonly url: string; readonly expires_in: number }> {
@@ -225,7 +225,7 @@ async function makeLink(
     throw new GatewayError('rate_limited', 'Too many links were made for this user. Open one of them.', {
       retryAfterMs: states[refused]?.resetMs ?? LINK_MS,
     });
-  const link = await links.put(user, { user, server }, now);
+  const link = await links.put(user, { user, server, version: await book.reserve(user, server) }, now);
   return { url: `${publicUrl.replace(/\/$/, '')}${LINK_PATH}/${link}`, expires_in: LINK_MS / 1000 };
 }
 
@@ -280,13 +280,13 @@ async function finish(parts: ConnectionParts, ctx: RouteContext): Promise<Page> 
   const browser = cookieOf(ctx);
   if (!begun || browser === undefined || !isSame(begun.browser, hashId(browser))) throw notBegun();
   if (!(await pending.take(state, now))) throw notBegun();
-  const { user, server, verifier, client } = begun;
+  const { user, server, verifier, client, version } = begun;
   const authorization = authorizations.get(server);
   const code = query.get('code');
   if (!authorization) throw notBegun();
   if (code === null)
     return { title: 'Not connected', body: '<p>The authorization server did not allow the connection.</p>' };
-  await authorization.finish(user, { code, iss: query.get('iss') ?? undefined, verifier, client });
+  await authorization.finish(user, { code, iss: query.get('iss') ?? undefined, verifier, client, version });
   await auditChange(api, ctx, user, 'create', server);
   return {
     title: 'Connected',

@@ -8,7 +8,7 @@ import { readSources } from './source-tree.ts';
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'once a generation': [
     ...['CallDeps', 'OperationParts', 'Generation', 'Routes', 'RouteSources', 'Seals', 'DialectRoutes', 'TokenRules'],
-    ...['CountBounds', 'RejectedFields'],
+    ...['CountBounds', 'RejectedFields', 'RouteParts'],
   ],
   'once a model name': ['Route', 'RouteTarget', 'NativeRows', 'DialectAliases'],
   'a stream': [
@@ -23,7 +23,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     ...['OwnToken', 'KeyInUse', 'Opened', 'Requested', 'Texts'],
   ],
   'a client library of a vendor': ['ClientAttempt'],
-  'tools of servers': ['FoundTools', 'ToolLoop', 'TurnWriter'],
+  'tools of servers': ['FoundServers', 'ToolLoop', 'TurnWriter'],
   'a stream in place of a whole response': ['JoinedResponse', 'OpenChoice'],
   'a parameter, or a row of a table': ['Respond', 'SendTo', 'ReportedUsage', 'OutputField', 'Mutable'],
 };

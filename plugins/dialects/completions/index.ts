@@ -18,6 +18,7 @@ import {
   type Schema,
 } from '../../../contract/index.ts';
 import { invalid } from '../../formats/kit/index.ts';
+import { assertNoServers } from '../../formats/kit/servers.ts';
 import { fillIn } from '../kit/fill-in.ts';
 
 /** Fields with the same meaning in both of OpenAI's formats. */
@@ -87,6 +88,7 @@ const KNOWN: ReadonlySet<string> = new Set([...OWN, ...PASSED]);
 
 /** Converts a completion to a chat: the prompt becomes the user message. */
 function readCompletion({ body }: DialectInput<CompletionBody>): DialectRequest {
+  assertNoServers(body['tools']);
   const prompt = promptOf(body);
   const { model, max_tokens: limit, n, best_of: best, logprobs, echo } = body;
   if (typeof best === 'number' && best !== (n ?? 1)) {

@@ -7,6 +7,7 @@ import {
   type Schema,
 } from '../../../contract/index.ts';
 import { writeChatChunk, writeChatResponse } from '../../formats/openai-chat/response.ts';
+import { takeChatServers } from '../../formats/openai-chat/servers.ts';
 import { isMistralClient, MistralStream, writeMistralResponse } from './mistral-client.ts';
 
 const USAGE: Schema = {
@@ -70,6 +71,7 @@ export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' 
   response: CHAT_RESPONSE,
   keepAlive: ': keep-alive\n\n',
   passes: (input) => !isMistralClient(input),
+  servers: takeChatServers,
   write(response, context) {
     const written = writeChatResponse(response, context);
     return isMistralClient(context.input) ? writeMistralResponse(written) : written;

@@ -15,6 +15,7 @@ import {
   writeJson,
 } from '../../../contract/index.ts';
 import { invalid, knownNames, tellUnknown } from '../../formats/kit/index.ts';
+import { assertNoServers } from '../../formats/kit/servers.ts';
 import { fillIn } from '../kit/fill-in.ts';
 
 export type OllamaBody = JsonObject;
@@ -132,6 +133,7 @@ export function isGenerate({ route }: Pick<DialectInput, 'route'>): boolean {
 /** Converts a request of Ollama's to a chat. Source: https://github.com/ollama/ollama/blob/main/docs/api.md */
 export function readOllama(input: DialectInput<OllamaBody>): DialectRequest {
   const { body } = input;
+  assertNoServers(body['tools']);
   const generates = isGenerate(input);
   const { messages, places } = generates ? readPrompt(body) : readMessages(body);
   const { sent, left } = readOptions(readObject(body['options']));

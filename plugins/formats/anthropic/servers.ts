@@ -10,8 +10,8 @@ import {
   type WithoutServers,
 } from '../../../contract/index.ts';
 import { parseArguments } from '../kit/index.ts';
-import { namedServer, readServerTool, splitTools } from '../kit/servers.ts';
-import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
+import { namedServer, readServerTool, splitTools, withoutServers } from '../kit/servers.ts';
+import type { Block, MessagesMessage, MessagesRequest } from './types.ts';
 
 /**
  * Takes servers of the gateway out of a request: entries of `mcp_servers` and tools `mcp_toolset` whose name is configured. Source:
@@ -38,18 +38,18 @@ export function takeMessagesServers(
   if (!isUsed && !hasCalls) return undefined;
   const { tools: _tools, mcp_servers: _servers, tool_choice: choice, ...rest } = body;
   const others = entries.filter((entry) => !isOwn(entry));
-  const isRequired = servers.length > 0 && split.others.length === 0 && choice?.['type'] === 'any';
-  return {
+  return withoutServers({
     body: {
       ...rest,
       ...(hasCalls && { messages: body.messages.flatMap((message) => spread(message, known)) }),
       ...(others.length > 0 && { mcp_servers: others }),
-      ...(split.others.length > 0 && { tools: split.others as readonly MessagesTool[] }),
-      ...(choice !== undefined && split.others.length > 0 && { tool_choice: choice }),
     },
     servers,
-    ...(isRequired && { requiresTool: true }),
-  };
+    tools: split.others,
+    // Without the caller's tools there is nothing to choose from but servers' tools.
+    choice: split.others.length > 0 ? choice : undefined,
+    requiresAny: choice?.['type'] === 'any',
+  });
 }
 
 function readToolset(tool: JsonObject, param: string, known: KnownServers): NamedServer | undefined {

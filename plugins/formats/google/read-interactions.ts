@@ -13,6 +13,7 @@ import {
   writeJson,
 } from '../../../contract/index.ts';
 import { invalid, knownNames, tellUnknown } from '../kit/index.ts';
+import { assertNoServers } from '../kit/servers.ts';
 import { isReference } from './read-contents.ts';
 import { readGemini } from './read-request.ts';
 import { isPacked } from './signatures.ts';
@@ -395,6 +396,7 @@ function partOf(content: JsonObject, at: string): GeminiPart {
 
 /** Functions and the permitted use of them. */
 function toolsOf({ tools, generation_config: config }: InteractionBody, reading: Reading): JsonObject {
+  assertNoServers(tools);
   const functionDeclarations = (Array.isArray(tools) ? tools : []).map((tool: unknown, index) => {
     const { type, name, description, parameters } = isObject(tool) ? tool : {};
     if (type !== 'function')

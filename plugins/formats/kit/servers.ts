@@ -6,6 +6,7 @@ import {
   readArray,
   readObject,
   readString,
+  type WithoutServers,
 } from '../../../contract/index.ts';
 import { invalid } from './content.ts';
 
@@ -44,6 +45,42 @@ export function splitTools(
     else others.push(tool);
   }
   return { servers, others };
+}
+
+/** Rejects tools that name an MCP server, for an API that does not offer them. */
+export function assertNoServers(tools: unknown): void {
+  const index = readArray(tools).findIndex((tool) => readObject(tool)['type'] === 'mcp');
+  if (index >= 0)
+    throw invalid(
+      `tools[${index}]`,
+      'names an MCP server, and this API does not offer those; use chat completions, Responses, Messages or `generateContent`',
+    );
+}
+
+/** Parts of a request whose servers were taken out. */
+interface Rest {
+  /** Body without `tools` and `tool_choice`. */
+  readonly body: object;
+  readonly servers: readonly NamedServer[];
+  /** Tools of the caller. */
+  readonly tools: readonly unknown[];
+  readonly choice: unknown;
+  /** True if the choice requires a call of any tool. */
+  readonly requiresAny: boolean;
+}
+
+/** Returns a request without its servers. Core requires a call of one of their tools if the caller has no other tools. */
+export function withoutServers<Body>({ body, servers, tools, choice, requiresAny }: Rest): WithoutServers<Body> {
+  const requiresTool = requiresAny && servers.length > 0 && tools.length === 0;
+  return {
+    body: {
+      ...body,
+      ...(tools.length > 0 && { tools }),
+      ...(choice !== undefined && !requiresTool && { tool_choice: choice }),
+    } as Body,
+    servers,
+    ...(requiresTool && { requiresTool }),
+  };
 }
 
 /** Text of a result in a history. */

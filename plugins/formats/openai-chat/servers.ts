@@ -8,7 +8,7 @@ import {
   readString,
   type WithoutServers,
 } from '../../../contract/index.ts';
-import { readServerTool, splitTools } from '../kit/servers.ts';
+import { readServerTool, splitTools, withoutServers } from '../kit/servers.ts';
 
 /** Takes servers of the gateway out of a chat request. */
 export function takeChatServers(body: ChatRequest, known: KnownServers): WithoutServers<ChatRequest> | undefined {
@@ -16,14 +16,13 @@ export function takeChatServers(body: ChatRequest, known: KnownServers): Without
   const hasCalls = body.messages.some(({ mcp_calls: calls }) => Array.isArray(calls) && calls.length > 0);
   if (servers.length === 0 && !hasCalls) return undefined;
   const { tools: _tools, tool_choice: choice, ...rest } = body;
-  const isRequired = others.length === 0 && choice === 'required';
-  const changed = {
-    ...rest,
-    ...(hasCalls && { messages: body.messages.flatMap((message) => spread(message, known)) }),
-    ...(others.length > 0 && { tools: others }),
-    ...(choice !== undefined && !(servers.length > 0 && isRequired) && { tool_choice: choice }),
-  } as ChatRequest;
-  return { body: changed, servers, ...(isRequired && { requiresTool: true }) };
+  return withoutServers({
+    body: { ...rest, ...(hasCalls && { messages: body.messages.flatMap((message) => spread(message, known)) }) },
+    servers,
+    tools: others,
+    choice,
+    requiresAny: choice === 'required',
+  });
 }
 
 /** Writes calls of servers' tools before a message as calls of functions and their results. */

@@ -1,5 +1,5 @@
 import { isObject, type KnownServers, readString, type WithoutServers } from '../../../contract/index.ts';
-import { readServerTool, splitTools, textOfOutput } from '../kit/servers.ts';
+import { readServerTool, splitTools, textOfOutput, withoutServers } from '../kit/servers.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
 /** Takes servers of the gateway out of a request: tools of type `mcp` whose label is configured. */
@@ -14,17 +14,16 @@ export function takeResponsesServers(
   const hasItems = items.some(isOwn);
   if (servers.length === 0 && !hasItems) return undefined;
   const { tools: _tools, tool_choice: choice, ...rest } = body;
-  const isRequired = servers.length > 0 && others.length === 0 && choice === 'required';
-  return {
+  return withoutServers({
     body: {
       ...rest,
       ...(hasItems && { input: items.flatMap((item) => (isOwn(item) ? spread(item, known) : [item])) }),
-      ...(others.length > 0 && { tools: others as readonly Item[] }),
-      ...(choice !== undefined && !isRequired && { tool_choice: choice }),
     },
     servers,
-    ...(isRequired && { requiresTool: true }),
-  };
+    tools: others,
+    choice,
+    requiresAny: choice === 'required',
+  });
 }
 
 /** Writes a call of a server's tool as a call of a function and its result. */

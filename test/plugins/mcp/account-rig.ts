@@ -19,6 +19,8 @@ export class AccountServer {
   expiresIn = 3600;
   issuerInResponse: string | undefined;
   registrations = 0;
+  /** Called with each token request, and awaited before its response. */
+  onToken: (() => Promise<void>) | undefined;
   /** Size of a filling in responses to token requests. */
   filling = 0;
   /** Of the MCP server, and of the authorization server, which has another host. */
@@ -86,7 +88,10 @@ export class AccountServer {
       this.registrations += 1;
       return json(201, { ...(JSON.parse(body) as object), client_id: `client-${this.registrations}` });
     }
-    if (path === '/token') return this.#token(new URLSearchParams(body), json);
+    if (path === '/token') {
+      await this.onToken?.();
+      return this.#token(new URLSearchParams(body), json);
+    }
     if (path === '/revoke') {
       this.revoked.push(new URLSearchParams(body).get('token') ?? '');
       return json(200, {});
@@ -135,10 +140,11 @@ export async function startAccounts(users: readonly string[], config: Readonly<R
     { ...config, mcp: { publicUrl: 'http://gateway.example', tokenKey: TOKEN_KEY } },
   );
   const keys = new Map<string, string>();
-  for (const user of users) {
+  const addUser = async (user: string): Promise<void> => {
     const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', user);
     keys.set(user, key);
-  }
+  };
+  for (const user of users) await addUser(user);
   const as = (user: string) => ({ authorization: `Bearer ${keys.get(user)}` });
   const local = (url: string): string => url.replace('http://gateway.example', '');
   const anonymous = (path: string, init: RequestInit = {}): Promise<Response> =>
@@ -158,6 +164,7 @@ export async function startAccounts(users: readonly string[], config: Readonly<R
   return {
     accounts,
     gateway,
+    addUser,
     as,
     local,
     anonymous,

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readServers } from '../../../plugins/mcp/config-schema.ts';
-import { createSealer } from '../../../plugins/mcp/token-book.ts';
+import { createSealer, TokenBook, type UserTokens } from '../../../plugins/mcp/token-book.ts';
+import { gate } from '../../support/agents/scripted-model.ts';
 import { startAccounts } from './account-rig.ts';
 import { textOf } from './mcp-rig.ts';
 
@@ -11,7 +12,7 @@ describe('accounts of users at an MCP server', () => {
   });
   after(() => rig?.stop());
 
-  it('are asked for with the address of the link, and the server is missing in the list of all', async () => {
+  it('are requested for with the address of the link, and the server is missing in the list of all', async () => {
     const { error } = await rig.whoami('cy');
     expect(error?.code).to.equal(403);
     expect(error?.message).to.include('POST /mcp/s/connect');
@@ -145,13 +146,153 @@ describe('accounts of users at an MCP server', () => {
     expect((await rig.whoami('eve')).error?.code ?? 401).to.be.oneOf([401, 403]);
   });
 
+  const ends: Readonly<Record<string, (user: string) => Promise<unknown>>> = {
+    'its user disconnects it': (user) =>
+      fetch(`${rig.gateway.url}/mcp/s/connect`, { method: 'DELETE', headers: rig.as(user) }),
+    'an operator revokes it': async (user) => {
+      const make = ['keys', 'create', '--user', 'op', '--admin'];
+      const { api_key: admin } = await rig.gateway.command<{ api_key: string }>(...make);
+      const url = `${rig.gateway.url}/api/core/admin/mcp/s/connections/${user}`;
+      return fetch(url, { method: 'DELETE', headers: { authorization: `Bearer ${admin}` } });
+    },
+    'its user is erased': (user) => rig.gateway.command('users', 'erase', user, '--yes'),
+  };
+  /** Connections that an erasure still finds. */
+  const left = async (user: string): Promise<number> =>
+    (await rig.gateway.command<{ erased: { connections: number } }>('users', 'erase', user, '--yes')).erased
+      .connections;
+
+  for (const [index, [what, end]] of Object.entries(ends).entries()) {
+    it(`are not stored again by a renewal that is running when ${what}`, async () => {
+      const user = `renewing-${index}`;
+      await rig.addUser(user);
+      rig.accounts.expiresIn = 1;
+      await rig.connect(user);
+      rig.accounts.expiresIn = 3600;
+      const [requested, held] = [gate(), gate()];
+      rig.accounts.onToken = () => {
+        requested.open();
+        return held.opened;
+      };
+      const running = rig.whoami(user);
+      await requested.opened;
+      await end(user);
+      rig.accounts.onToken = undefined;
+      const before = rig.accounts.revoked.length;
+      held.open();
+      const { error } = await running;
+      expect(error).to.include({ code: 403 });
+      expect(error?.message).to.include('have not connected an account').and.include('POST /mcp/s/connect');
+      expect(rig.accounts.revoked.slice(before), 'the renewed token').to.have.length(1);
+      expect(await left(user)).to.equal(0);
+    });
+
+    it(`are not stored for a connection that is being made when ${what}`, async () => {
+      const user = `connecting-${index}`;
+      await rig.addUser(user);
+      const { cookie, location } = await rig.open(user);
+      const [requested, held] = [gate(), gate()];
+      rig.accounts.onToken = () => {
+        requested.open();
+        return held.opened;
+      };
+      const running = rig.comeBack(rig.accounts.approve(location, user), cookie);
+      await requested.opened;
+      await end(user);
+      rig.accounts.onToken = undefined;
+      held.open();
+      expect(await (await running).text()).to.include('Not connected');
+      expect(await left(user)).to.equal(0);
+    });
+  }
+
   it('have no token in the log', async () => {
     expect(rig.gateway.logText()).to.not.match(/at-(?:ann|bob|dan|eve)-/);
   });
 });
 
+/** Runs two pieces of work on stored tokens, whose steps in the store alternate as `order` says. Returns what remains. */
+async function interleave(order: string, prepare: (book: TokenBook) => Promise<string>, works: readonly Work[]) {
+  const documents = new Map<string, unknown>();
+  const sets = new Map<string, Set<string>>();
+  const membersOf = (set: string): Set<string> => sets.get(set) ?? sets.set(set, new Set()).get(set) ?? new Set();
+  const waiting: (() => void)[][] = works.map(() => []);
+  /** API whose steps wait for their turn. Without `lane` they run at once. */
+  const apiOf = (lane?: number) => {
+    const step = async <T>(run: () => T): Promise<T> => {
+      if (lane !== undefined) await new Promise<void>((resolve) => waiting[lane]?.push(resolve));
+      return run();
+    };
+    return {
+      keyv: () => ({
+        get: (key: string) => step(() => documents.get(key)),
+        set: (key: string, value: unknown) => step(() => documents.set(key, value) && true),
+        delete: (key: string) => step(() => documents.delete(key)),
+      }),
+      stores: {
+        sets: {
+          add: (set: string, member: string) => step(() => void membersOf(set).add(member)),
+          remove: (set: string, member: string) => step(() => membersOf(set).delete(member)),
+          list: (set: string, { after = '' }: { after?: string }) =>
+            step(() => [...membersOf(set)].filter((member) => member > after).sort()),
+        },
+      },
+    } as unknown as ConstructorParameters<typeof TokenBook>[0];
+  };
+  const version = await prepare(new TokenBook(apiOf(), SECRET));
+  let running = works.length;
+  const ends = works.map((work, lane) =>
+    work(new TokenBook(apiOf(lane), SECRET), version).finally(() => (running -= 1)),
+  );
+  for (let at = 0; running > 0; at += 1) {
+    await new Promise(setImmediate);
+    const lane = Number(order[at % order.length]);
+    (waiting[lane]?.shift() ?? waiting[1 - lane]?.shift())?.();
+  }
+  await Promise.all(ends);
+  return { documents: documents.size, members: [...sets.values()].flatMap((members) => [...members]) };
+}
+
+type Work = (book: TokenBook, version: string) => Promise<unknown>;
+
+const SECRET = 'a key of thirty-two characters or more';
+
+/** Turns of two pieces of work: all orders of four steps, then alternating ones, repeated. */
+const ORDERS = Array.from({ length: 256 }, (_, number) => number.toString(2).padStart(8, '0'));
+
 describe('the stored tokens of a user', () => {
-  const sealer = createSealer('a key of thirty-two characters or more');
+  const tokens = (access: string): UserTokens => ({ access, client: { client_id: 'c' } });
+  const connect = async (book: TokenBook): Promise<string> => {
+    await book.save('ann', 's', await book.reserve('ann', 's'), tokens('a'));
+    return (await book.find('ann', 's'))?.version ?? '';
+  };
+  const NOTHING = { documents: 0, members: [] };
+
+  it('are gone after a revocation or erasure, whatever its order with a renewal or a new connection', async () => {
+    const ends: readonly Work[] = [(book) => book.remove('ann', 's'), (book) => book.erase('ann')];
+    const renew: Work = (book, version) => book.renew('ann', 's', version, tokens('b'));
+    const replace: Work = (book, version) => book.save('ann', 's', version, tokens('b'));
+    for (const end of ends)
+      for (const order of ORDERS) {
+        expect(await interleave(order, connect, [renew, end]), `renewal, ${order}`).to.deep.equal(NOTHING);
+        const reserve = async (book: TokenBook) => (await connect(book)) && book.reserve('ann', 's');
+        expect(await interleave(order, reserve, [replace, end]), `connection, ${order}`).to.deep.equal(NOTHING);
+      }
+  });
+
+  it('are those of one of two renewals at the same time, and found all the while', async () => {
+    for (const order of ORDERS) {
+      const found: unknown[] = [];
+      const renew: Work = (book, version) => book.renew('ann', 's', version, tokens('b'));
+      const find: Work = async (book) => found.push((await book.find('ann', 's'))?.tokens.access);
+      await interleave(order, connect, [renew, find]);
+      expect(found, order).to.be.deep.oneOf([['a'], ['b']]);
+      const { documents } = await interleave(order, connect, [renew, renew]);
+      expect(documents, order).to.equal(1);
+    }
+  });
+
+  const sealer = createSealer(SECRET);
   const sealed = sealer.seal(['tokens', 'ann', 's'], { access: 'secret-of-ann' });
 
   it('are encrypted, and unreadable for another user when they are moved in the store', () => {
