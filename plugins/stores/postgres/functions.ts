@@ -173,18 +173,20 @@ BEGIN
     EXIT WHEN day_ IS NULL OR day_ < first_day;
     low := CASE WHEN day_ = first_day THEN since_ % ${DAY_PARTS} ELSE 0 END;
     high := CASE WHEN day_ = last_day THEN until_ % ${DAY_PARTS} ELSE ${DAY_PARTS - 1} END;
-    SELECT l.list INTO rarest FROM jsonb_array_elements(lists) WITH ORDINALITY AS l (list, place) ORDER BY (SELECT count(*) FROM
+    rarest := lists -> 0;
+    IF jsonb_array_length(lists) > 1 THEN SELECT l.list INTO rarest FROM jsonb_array_elements(lists) WITH ORDINALITY AS l (list, place) ORDER BY (SELECT count(*) FROM
       (SELECT FROM tollgate.call_terms AS t WHERE t.day = day_ AND t.term = ANY (ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(l.list) AS e))
-        AND t.part BETWEEN low AND high LIMIT 4000) AS counted), l.place LIMIT 1;
+        AND t.part BETWEEN low AND high LIMIT 1000) AS counted), l.place LIMIT 1;
+    END IF;
     terms := ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(rarest) AS e);
     SELECT sum(h.requests) INTO dense FROM tollgate.hours AS h
       WHERE h.hour >= day_::bigint * ${DAY_PARTS * PART_MS} AND h.hour < (day_ + 1)::bigint * ${DAY_PARTS * PART_MS};
     left_ := least(left_, greatest(1, 2000 * ${DAY_PARTS} / greatest(1, dense)));
     RETURN QUERY SELECT DISTINCT (day_::bigint * ${DAY_PARTS} + t.part) * ${PART_MS} FROM tollgate.call_terms AS t
       WHERE t.day = day_ AND t.term = ANY (terms) AND t.part BETWEEN low AND high
-        AND NOT EXISTS (SELECT FROM jsonb_array_elements(lists) AS l (list) WHERE l.list <> rarest AND NOT EXISTS (
+        AND (jsonb_array_length(lists) = 1 OR NOT EXISTS (SELECT FROM jsonb_array_elements(lists) AS l (list) WHERE l.list <> rarest AND NOT EXISTS (
           SELECT FROM tollgate.call_terms AS o WHERE o.day = day_ AND o.part = t.part
-            AND o.term = ANY (ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(l.list) AS e))))
+            AND o.term = ANY (ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(l.list) AS e)))))
       ORDER BY 1 DESC LIMIT left_;
     GET DIAGNOSTICS rows_ = ROW_COUNT;
     left_ := left_ - rows_;

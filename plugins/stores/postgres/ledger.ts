@@ -494,7 +494,9 @@ interface FoundParts {
 /** Finds the parts of time that a page should read; undefined if it should read all records of its index. */
 async function findParts(connection: Connection, query: CallQuery): Promise<FoundParts | undefined> {
   const filter = cleanFilter(query);
-  const lists = termsOfQuery(query);
+  const { outcome, ...others } = query;
+  // Most failed calls are errors, which have an index.
+  const lists = termsOfQuery(outcome === 'error' ? others : query);
   // An index by a name has few records.
   if (lists.length === 0 || chooseIndex(filter) !== undefined) return undefined;
   const { from, to, before } = readCallSpan(query);
@@ -503,7 +505,7 @@ async function findParts(connection: Connection, query: CallQuery): Promise<Foun
   const first = Math.max(from, since);
   if (first >= end) return undefined;
   const isFailed = (filter.outcome ?? 'ok') !== 'ok';
-  const most = isFailed ? MOST_PARTS_OF_FAILED : Math.max(MOST_PARTS, Math.min(query.limit, 2 * MOST_LOOKED_AT));
+  const most = isFailed ? MOST_PARTS_OF_FAILED : Math.max(MOST_PARTS, Math.min(query.limit, MOST_LOOKED_AT / 2));
   const span = [Math.floor(first / PART_MS), Math.floor((end - 1) / PART_MS), most] as const;
   const rows = await connection.read('find_parts', FIND_PARTS, [JSON.stringify(lists), ...span]);
   const found = rows.map(({ start }) => whole(start));
