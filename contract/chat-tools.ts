@@ -29,6 +29,17 @@ export interface ToolBounds {
   readonly maxCost: number;
 }
 
+/** Context of a chat that a plugin sends. */
+export interface ChatContext extends CallContext {
+  /**
+   * MCP servers whose tools core runs for this chat. One with a `param` must be available to the caller; others are left out if they
+   * are not.
+   */
+  readonly servers?: readonly NamedServer[];
+  /** Called before each turn after the first one. False ends the chat as incomplete. */
+  mayContinue?(): boolean;
+}
+
 /** Servers that a dialect may take out of a request. */
 export interface KnownServers {
   has(server: string): boolean;

@@ -240,8 +240,8 @@ export interface AgentDefinition {
   readonly model?: string;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Names of its tools, such as `rag`. */
-  readonly tools?: readonly string[];
+  /** Names of its tools, such as `rag`, and MCP servers whose tools its model may call. */
+  readonly tools?: readonly (string | AgentServer)[];
   /** True if it receives the caller's actions; default: true. */
   readonly actions?: boolean;
   /** True if it receives the session's memory; default: true. */
@@ -253,6 +253,14 @@ export interface AgentDefinition {
    * /api/core/agent/memory`.
    */
   forget?(principal: Principal, session?: string): Promise<number>;
+}
+
+/** MCP server among the tools of an agent. */
+export interface AgentServer {
+  readonly type: 'mcp';
+  readonly server: string;
+  /** Names of the tools. Default: all that the caller may use. */
+  readonly allowed_tools?: readonly string[];
 }
 
 export interface AgentTask {

@@ -5,7 +5,6 @@ import type { AuditChange, AuditPage, AuditQuery } from './audit.ts';
 import type { BudgetRule } from './budgets.ts';
 import type {
   Call,
-  CallContext,
   CredentialKind,
   ModelCatalog,
   OfferOf,
@@ -18,6 +17,7 @@ import type {
   Target,
 } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
+import type { ChatContext } from './chat-tools.ts';
 import type { Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
 import type { GatewayView, PartReport, SecretsContext, SecretsReader } from './gateway.ts';
@@ -222,6 +222,8 @@ export interface ModelsApi {
    * `catalog.isConfigured` for a provider's credential.
    */
   problemOf(name: string, caller?: ModelCaller): ModelProblem | undefined;
+  /** Returns whether an MCP server of this name is configured, which `servers` of a chat may name. */
+  hasServer(name: string): boolean;
   /** Returns the targets (state, errors, latency) and retries of this process. */
   routing(): RoutingState;
   /**
@@ -349,9 +351,12 @@ export interface PluginApi {
    * all hosts. It has no limits.
    */
   readonly fetch: typeof fetch;
-  /** Calls a model through the whole pipeline: limits, fallback, hooks, ledger. Returns a stream if `request.stream` is true. */
-  chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
-  chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
+  /**
+   * Calls a model through the whole pipeline: limits, fallback, hooks, ledger. Returns a stream if `request.stream` is true. With
+   * `servers`, each turn and each tool is a call of its own, and the usage of the response is their sum.
+   */
+  chat(request: ChatRequest & { readonly stream: true }, context: ChatContext): Promise<AsyncIterable<ChatChunk>>;
+  chat(request: ChatRequest & { readonly stream?: false }, context: ChatContext): Promise<ChatResponse>;
   /**
    * Returns an object that survives reloads of the configuration (metrics, local counters, queues). It is created once per instance
    * name and passed to the next generation. It is closed when no generation requests it.

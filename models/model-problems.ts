@@ -130,7 +130,10 @@ interface TargetResult extends ModelProblem {
   readonly stopsAlias: boolean;
 }
 
-/** Runs the checks that a call of this caller takes before its price: its lists, then its plan. */
+/**
+ * Runs the checks that a call of this caller takes before its price: its lists, then its plan. A call has more at hand
+ * and compiles them by key and route, so it does not ask here; `test/app/callable-models.slow.test.ts` holds both equal.
+ */
 function refusalOf(
   { principal, plan }: ModelCaller,
   requested: string,
@@ -168,6 +171,8 @@ function unlisted({ provider, model }: Target, catalogs: readonly Catalog[]): Ta
     cause: `is not in the list of models of the provider "${provider}", so calls return 404`,
     hint: `Add it to "models" of the provider, or use one of "tollgate models --provider ${provider}".`,
     stops: true,
+    // An alias is resolved to all of its targets.
+    stopsAlias: true,
   };
 }
 

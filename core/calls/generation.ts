@@ -4,7 +4,6 @@ import { VERSION } from '../../config/package-root.ts';
 import { fileIdOf } from '../../config/read.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation } from '../../contract/call.ts';
-import type { ChatChunk } from '../../contract/chat.ts';
 import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
 import type { ServerTools } from '../../contract/chat-tools.ts';
 import { isGatewayError } from '../../contract/errors.ts';
@@ -60,10 +59,8 @@ import {
 } from '../plugins/registry.ts';
 import { RejectedFields } from './added-fields.ts';
 import { readFailedAttempt } from './attempt.ts';
-import { Call } from './call.ts';
+import type { Call } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
-import { completeChat } from './chat.ts';
-import { type ChatStream, streamChat } from './chat-stream.ts';
 import { completeOperation, type WholeOperation } from './declared-operation.ts';
 import { assertEffects, assertPublicMedia, effectsOf } from './gates.ts';
 import { estimateCall, limitOutput } from './meter.ts';
@@ -71,6 +68,7 @@ import { callOperation } from './operation.ts';
 import { Routes } from './routes.ts';
 import { SHUTDOWN, showVerdict } from './run-call.ts';
 import { createSeals } from './seals.ts';
+import { completePluginChat } from './tool-loop.ts';
 
 /**
  * State of one configuration: plugins, hooks and models. It never changes. Another configuration creates another
@@ -427,11 +425,8 @@ function serverToolsOf({ services }: Registry): ServerTools | undefined {
 export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems, 'of'>): CallServices {
   const { aliases } = deps;
   return {
-    async chat(request, context) {
-      const call = new Call(deps, CHAT, request, context);
-      if (!call.stream) return completeChat(deps, call);
-      return chunksOf(await streamChat(deps, call), request.stream_options?.include_usage === true);
-    },
+    chat: (request, context) => completePluginChat(deps, request, context),
+    hasServer: (name) => deps.serverTools?.has(name) === true,
     call: (operation, request, context) => callOperation(deps, operation, request, context),
     draft: () => Promise.reject(new TypeError('requests of clients are read once the gateway serves')),
     async sendTo(operation, name, request, signal = deps.closing) {
@@ -469,12 +464,6 @@ export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems
 
 /** Maximum size of a vendor's file, which is read line by line. */
 const MAX_FILE_BYTES = 1024 ** 3;
-
-/** Reads a stream chunk by chunk. The usage chunk is included on request only, as at OpenAI. */
-async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
-  for await (const { chunks } of stream.batches)
-    for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
-}
 
 /** Maximum number of models that one vendor may list, and maximum length of a model name. */
 const MAX_MODELS = 5000;

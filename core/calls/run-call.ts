@@ -1,7 +1,7 @@
 import type { ModelRoute } from '../../config/model-routes.ts';
 import { type CallHook, CHAT, type Target } from '../../contract/call.ts';
 import type { ChatRequest } from '../../contract/chat.ts';
-import { GatewayError, rewordError, toGatewayError } from '../../contract/errors.ts';
+import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../../contract/errors.ts';
 import { factsOf, findDisguised } from '../../contract/facts.ts';
 import type { Answered } from '../../contract/hooks.ts';
 import { splitModel } from '../../contract/model-names.ts';
@@ -145,6 +145,15 @@ export async function endWithError(deps: CallDeps, call: Call, thrown: unknown):
   // The caller does not wait for the `finish` hooks; the end of the generation does.
   call.finish(hasLeft ? 'aborted' : 'error', error);
   return error;
+}
+
+/** Ends a call that was refused before it began, so that the records have it. Returns the error as the `error` hooks leave it. */
+export function endRefused(deps: CallDeps, call: Call, thrown: unknown): Promise<GatewayError> {
+  call.begin();
+  // Also if a server is down: the call itself did not begin.
+  if (isGatewayError(thrown) && !call.signal.aborted)
+    call.record.refusedBy = thrown.refusedBy ?? ownerOf(thrown) ?? 'gateway';
+  return endWithError(deps, call, thrown);
 }
 
 /** Returns the hook that caused an error. */

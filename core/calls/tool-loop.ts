@@ -2,7 +2,7 @@
  * Chats with tools of servers: the model is called, then the tools that it called, until it calls none of them. Each turn and each
  * tool is a call of its own. Other chats run only the check of {@link findServers}, and that only if a plugin has such tools.
  */
-import type { Principal } from '../../contract/call.ts';
+import { CHAT, type Principal } from '../../contract/call.ts';
 import type {
   AssistantMessage,
   ChatChoice,
@@ -18,7 +18,7 @@ import type {
   Usage,
 } from '../../contract/chat.ts';
 import { isForced } from '../../contract/chat-form.ts';
-import type { KnownServers, NamedServer, ServerTool, ServerTools } from '../../contract/chat-tools.ts';
+import type { ChatContext, KnownServers, NamedServer, ServerTool, ServerTools } from '../../contract/chat-tools.ts';
 import { usageChunk } from '../../contract/chunks.ts';
 import type { DialectDefinition, DialectInput } from '../../contract/dialect.ts';
 import { GatewayError } from '../../contract/errors.ts';
@@ -36,6 +36,7 @@ import { type Batch, type ChatStream, streamChat } from './chat-stream.ts';
 import type { InboundChat } from './inbound-chat.ts';
 import { JoinedResponse } from './join-stream.ts';
 import { addUsage } from './meter.ts';
+import { endRefused } from './run-call.ts';
 import { deploymentOf } from './seals.ts';
 
 /** Request without the servers that it named. */
@@ -136,8 +137,9 @@ function nameOf(tool: object): unknown {
 export class ToolLoop {
   readonly #deps: CallDeps;
   readonly #runner: ServerTools;
-  readonly #context: OperationContext;
-  readonly #client: InboundChat;
+  readonly #context: OperationContext & Pick<ChatContext, 'mayContinue'>;
+  /** Undefined for a chat that a plugin sends. */
+  readonly #client: InboundChat | undefined;
   readonly #request: ChatRequest;
   readonly #tools: ReadonlyMap<unknown, ServerTool>;
   readonly #startedMs = performance.now();
@@ -156,16 +158,16 @@ export class ToolLoop {
   constructor(
     deps: CallDeps,
     runner: ServerTools,
-    context: OperationContext,
-    client: InboundChat,
+    context: OperationContext & Pick<ChatContext, 'mayContinue'>,
+    request: ChatRequest,
     tools: readonly ServerTool[],
-    requiresTool: boolean,
+    client?: InboundChat,
   ) {
     this.#deps = deps;
     this.#runner = runner;
     this.#context = context;
     this.#client = client;
-    this.#request = withServerTools(client.request, tools, requiresTool);
+    this.#request = request;
     this.#tools = new Map(tools.map((tool) => [nameOf(tool.definition), tool]));
   }
 
@@ -175,8 +177,14 @@ export class ToolLoop {
     // A required call was made in the first turn.
     const request = this.#turns > 0 && isForced(choice) ? rest : this.#request;
     const messages = this.#added.length === 0 ? request.messages : [...request.messages, ...this.#added];
+    const context = this.#turns === 0 ? this.#context : this.#laterContext;
     this.#turns += 1;
-    return new Call(this.#deps, 'chat', { ...request, messages } as ChatRequest, this.#context, this.#client);
+    return new Call(this.#deps, CHAT, { ...request, messages } as ChatRequest, context, this.#client);
+  }
+
+  /** Context of what follows the first turn. A plugin's chat counts as one request, as its other calls do. */
+  get #laterContext(): OperationContext & Pick<ChatContext, 'mayContinue'> {
+    return this.#client ? this.#context : { ...this.#context, skip: ['rpm', 'concurrency'] };
   }
 
   /** Cost of all turns and tools, as in the header `x-tollgate-cost-usd`. */
@@ -192,7 +200,7 @@ export class ToolLoop {
       const [choice] = response.choices;
       if (!choice || !this.#goesOn(choice)) return { call, response: this.#join(call, response) };
       const { message } = choice;
-      this.#client.respondFrom(call.record.target);
+      this.#client?.respondFrom(call.record.target);
       call.finish('ok');
       if (message.content) this.#texts.push(message.content);
       for await (const _ of this.#run(call, message));
@@ -213,7 +221,7 @@ export class ToolLoop {
       if (call !== first) {
         stream = await streamChat(this.#deps, call);
         this.#stream = stream;
-        this.#client.respondFrom(call.record.target);
+        this.#client?.respondFrom(call.record.target);
       }
       if (call.record.lane === 'native') call.record.lane = 'mixed';
       const joined = new JoinedResponse({ id: '', created: 0, model: '' });
@@ -251,7 +259,8 @@ export class ToolLoop {
     if (!isComplete || calls.length === 0 || !calls.every((each) => this.#tools.has(nameOf(each)))) return false;
     const { maxTurns, maxTimeMs, maxCost } = this.#runner.bounds;
     const hasTime = performance.now() - this.#startedMs < maxTimeMs;
-    return this.#turns < maxTurns && hasTime && this.#cost < maxCost;
+    const isWithin = this.#turns < maxTurns && hasTime && this.#cost < maxCost;
+    return isWithin && this.#context.mayContinue?.() !== false;
   }
 
   /** Calls the tools of a turn one after the other, and keeps their results for the next turn. */
@@ -278,7 +287,7 @@ export class ToolLoop {
   async #callTool({ name, arguments: args }: ToolCall['function'], index: number) {
     const tool = this.#tools.get(name);
     if (!tool || index >= MAX_CALLS) return { output: 'Too many tools in one turn. Call fewer.', is_error: true };
-    const { principal, requestId, signal, session, trace, tags } = this.#context;
+    const { principal, requestId, signal, session, trace, tags, skip } = this.#laterContext;
     const result = await this.#runner.call(tool, args, {
       principal,
       requestId,
@@ -286,6 +295,7 @@ export class ToolLoop {
       trace,
       ...(signal && { signal }),
       ...(tags && { tags }),
+      ...(!this.#client && skip && { skip }),
       onOutcome: (call, outcome) => {
         this.#owe(outcome.cost ?? 0);
         this.#context.onOutcome?.(call, outcome);
@@ -335,7 +345,9 @@ export class ToolLoop {
     record.native = undefined;
     if (record.lane === 'native') record.lane = 'mixed';
     const { tool_calls: _calls, order: _order, content, ...rest } = choice.message;
-    const text = [...this.#texts, ...(content ? [content] : [])].join(BETWEEN);
+    // A text before JSON would make it invalid.
+    const before = isJsonFormat(this.#request) ? [] : this.#texts;
+    const text = [...before, ...(content ? [content] : [])].join(BETWEEN);
     const message = {
       ...rest,
       content: text === '' ? content : text,
@@ -346,6 +358,56 @@ export class ToolLoop {
     const usage = this.#usage ?? response.usage;
     return { ...response, choices: [{ ...choice, message, finish_reason: reason }], ...(usage && { usage }) };
   }
+}
+
+function isJsonFormat({ response_format: format }: ChatRequest): boolean {
+  return format?.type === 'json_schema' || format?.type === 'json_object';
+}
+
+/** Completes a chat that a plugin sends, with the tools of the servers that its context names. */
+export async function completePluginChat(
+  deps: CallDeps,
+  request: ChatRequest,
+  context: ChatContext,
+): Promise<ChatResponse | AsyncIterable<ChatChunk>> {
+  const loop = context.servers && (await openLoop(deps, request, context, context.servers));
+  const call = loop?.next() ?? new Call(deps, CHAT, request, context);
+  if (!call.stream) return loop ? (await loop.complete(call)).response : completeChat(deps, call);
+  const stream = loop ? loop.stream(call) : streamChat(deps, call);
+  return chunksOf(await stream, request.stream_options?.include_usage === true);
+}
+
+/** Returns undefined if no tool is available. Rejects for a named server that is not available to the caller. */
+async function openLoop(
+  deps: CallDeps,
+  request: ChatRequest,
+  context: ChatContext,
+  servers: readonly NamedServer[],
+): Promise<ToolLoop | undefined> {
+  const { serverTools: runner } = deps;
+  let tools: readonly ServerTool[];
+  try {
+    assertKnown(runner, servers);
+    tools = runner ? fitTools(request, await runner.list(servers, context.principal), servers) : [];
+  } catch (thrown) {
+    throw await endRefused(deps, new Call(deps, CHAT, request, context), thrown);
+  }
+  if (!runner || tools.length === 0) return undefined;
+  await deps.seals.ready();
+  return new ToolLoop(deps, runner, context, withServerTools(request, tools, false), tools);
+}
+
+function assertKnown(runner: ServerTools | undefined, servers: readonly NamedServer[]): void {
+  const unknown = servers.find(({ server, param }) => param !== undefined && !runner?.has(server));
+  if (!unknown) return;
+  const param = `${unknown.param}.server`;
+  throw new GatewayError('invalid_request', `\`${param}\` must name an MCP server of this gateway.`, { param });
+}
+
+/** Reads a stream chunk by chunk. The usage chunk is included on request only, as at OpenAI. */
+async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {
+  for await (const { chunks } of stream.batches)
+    for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
 }
 
 /** Between the texts of two turns. */

@@ -18,7 +18,7 @@ import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts
 import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { nameOf } from '../calls/hedge.ts';
 import { InboundChat } from '../calls/inbound-chat.ts';
-import { endWithError } from '../calls/run-call.ts';
+import { endRefused } from '../calls/run-call.ts';
 import { type FoundServers, findServers, fitTools, ToolLoop, withServerTools } from '../calls/tool-loop.ts';
 import { callAttributed, ownerOf, runAs, runAttributed } from '../plugins/attribution.ts';
 import type { Attributed, RequestSchemas } from '../plugins/registry.ts';
@@ -132,11 +132,10 @@ async function respondByTools(
   }
   if (tools.length === 0) return respondTo(parts, ctx, client);
   await deps.seals.ready();
-  if (row.action === 'count') {
-    const counted = withServerTools(client.request, tools, requiresTool);
-    return respondCount(countTokens, ctx, client, new Call(deps, COUNT, counted, ctx.state, client));
-  }
-  const loop = new ToolLoop(deps, runner, ctx.state, client, tools, requiresTool);
+  const request = withServerTools(client.request, tools, requiresTool);
+  if (row.action === 'count')
+    return respondCount(countTokens, ctx, client, new Call(deps, COUNT, request, ctx.state, client));
+  const loop = new ToolLoop(deps, runner, ctx.state, request, tools, client);
   const call = loop.next();
   return call.stream ? respondStream(deps, ctx, client, call, loop) : respondWhole(deps, ctx, client, call, loop);
 }
@@ -149,11 +148,7 @@ async function refuse(
   thrown: unknown,
 ): Promise<never> {
   const call = new Call(deps, row.action === 'count' ? COUNT : CHAT, client.request, ctx.state, client);
-  call.begin();
-  // Also if the server is down: the chat itself did not begin.
-  if (isGatewayError(thrown) && !call.signal.aborted)
-    call.record.refusedBy = thrown.refusedBy ?? ownerOf(thrown) ?? 'gateway';
-  throw await endWithError(deps, call, thrown);
+  throw await endRefused(deps, call, thrown);
 }
 
 function inputOf(ctx: RouteContext, route: DialectRoute): DialectInput {

@@ -11,6 +11,7 @@ import {
   type RoutingState,
 } from '../../contract/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../../contract/chat.ts';
+import type { ChatContext } from '../../contract/chat-tools.ts';
 import type { Command } from '../../contract/command.ts';
 import { DEFINITIONS } from '../../contract/definitions.ts';
 import type { DialectDefinition } from '../../contract/dialect.ts';
@@ -20,7 +21,6 @@ import { deepFreeze } from '../../contract/json.ts';
 import type { CallResult, Metered, OperationDefinition } from '../../contract/operation.ts';
 import type {
   BooksApi,
-  CallContext,
   GatewaySettings,
   Log,
   ModelRow,
@@ -79,7 +79,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     log: redactLog(name, deps.log.child({ plugin: name })),
     http: () => createHttpClient(hosts(), settings.version, proxyRoute),
     fetch: boundFetch(fetchBy(proxyRoute), () => (allow.has('hosts') ? undefined : hosts()), instance),
-    chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
+    chat: ((request: ChatRequest, context: ChatContext) => services().chat(request, context)) as PluginApi['chat'],
     keep: deps.stateUser(`${group}.${name}`).keep,
     keyv,
     stores: storesApi(store, own, registry, instance),
@@ -134,6 +134,7 @@ function modelsApi(
     aliases: () => Object.entries(aliases),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
     problemOf: (name, caller) => services().problemOfModel(name, caller),
+    hasServer: (name) => services().hasServer(name),
     routing: () => services().routing(),
     offers: (operation) =>
       allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
@@ -427,7 +428,8 @@ export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Ho
 
 /** Services for plugins after a generation is assembled. Before that, a plugin may register but not call models. */
 export interface CallServices {
-  chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
+  chat(request: ChatRequest, context: ChatContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
+  readonly hasServer: ModelsApi['hasServer'];
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
   /** Set by the code that reads requests of clients. */
   draft: ModelsApi['draft'];

@@ -58,8 +58,8 @@ interface Parts {
   readonly basePath: string;
   /** Name and color of the installation, which the pages show. */
   readonly installation: { readonly name: string | null; readonly color: string | null };
-  /** Routes of all plugins; complete once the gateway listens. */
-  listRoutes(): readonly string[];
+  /** Configured features that have a page; complete once the gateway listens. */
+  findFeatures(): readonly string[];
   readonly recordRefusal: ReturnType<typeof createRefusals>;
   readonly count: CountSignIn;
 }
@@ -68,7 +68,7 @@ function signInRoutes(parts: Parts): readonly Route[] {
   return [stateRoute(parts), linkRoute(parts), keyRoute(parts), signOutRoute(parts)];
 }
 
-function stateRoute({ sessions, version, installation, listRoutes }: Parts): Route {
+function stateRoute({ sessions, version, installation, findFeatures }: Parts): Route {
   return {
     method: 'GET',
     path: '/api/core/admin/console',
@@ -87,15 +87,20 @@ function stateRoute({ sessions, version, installation, listRoutes }: Parts): Rou
         key_id: session?.principal.keyId ?? null,
         scopes: session ? listScopes(session.principal) : [],
         ends_at: session ? new Date(session.endsAt).toISOString() : null,
-        features: session ? findFeatures(listRoutes()) : [],
+        features: session ? findFeatures() : [],
         ...installation,
       };
     },
   };
 }
 
-function findFeatures(routes: readonly string[]): readonly string[] {
-  return Object.entries(FEATURES).flatMap(([name, route]) => (routes.includes(route) ? [name] : []));
+/** Features whose routes exist; the routes of speech exist without a vendor of speech. */
+function findFeatures({ models, operators }: Pick<PluginApi, 'models' | 'operators'>): readonly string[] {
+  const routes = operators.gateway.plugins().flatMap((plugin) => plugin.routes);
+  return Object.entries(FEATURES).flatMap(([name, route]) => {
+    const isConfigured = name !== 'speech' || models.offers('speech').size > 0;
+    return isConfigured && routes.includes(route) ? [name] : [];
+  });
 }
 
 /** A session whose key may not be used from here is shown as signed out. */
@@ -300,7 +305,7 @@ export default definePlugin({
       version: api.settings.version,
       basePath: api.settings.basePath,
       installation: { name: config.name ?? null, color: config.color ?? null },
-      listRoutes: () => api.operators.gateway.plugins().flatMap(({ routes }) => routes),
+      findFeatures: () => findFeatures(api),
       count: createSignInRate(TRIES),
       recordRefusal: createRefusals(api),
     };

@@ -393,6 +393,13 @@ export class ToolServer {
           { cause: error },
         ),
       };
+    if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult)
+      return {
+        isDone: true,
+        failure: new GatewayError('provider_invalid_response', `${server} returned an invalid result.`, {
+          cause: error,
+        }),
+      };
     const isLarge = error instanceof TooLarge || (error instanceof Error && error.cause instanceof TooLarge);
     const failure = isLarge
       ? tooLarge(name, maxResultBytes)

@@ -62,6 +62,16 @@ describe('the record of a call', () => {
     expect(Math.abs(Date.now() - record.at)).to.be.below(30_000);
   });
 
+  it('is shown on the command line by the id of its request, too', async () => {
+    rig.vendor.script(respondWith(200, completion('fine', { usage: USAGE })));
+    const record = await recordOf(await send(requestOf('by its request')));
+    const show = (id: string) => rig.gateway.command<{ readonly id: string }>('calls', 'show', id);
+    expect((await show(String(record.requestId))).id).to.equal(record.id);
+    expect((await show(record.id)).id).to.equal(record.id);
+    const refused = await show('req_missing').catch((error: unknown) => error);
+    expect(refused).to.include({ code: 'not_found' });
+  });
+
   it('E44: contains its cost by unit, as in the lists of calls', async () => {
     rig.vendor.script(respondWith(200, completion('parts', { usage: USAGE })));
     const response = await send(requestOf('parts of a cost'));

@@ -38,6 +38,10 @@ const openPage = async (browser: Browser, width = 1280): Promise<Page> => {
   return context.newPage();
 };
 
+/** Labels of buttons that change data. */
+const CHANGES =
+  /^(Add|Block|Create|Delete|Drain|Edit|End|Erase|Make|Name$|New|Raise|Reload|Remove|Reset|Revoke|Rotate|Send|Set|Unblock|Undrain)/;
+
 const fine: Script = (wire) => wire.send(respondWith(200, completion('fine', { usage: usageOf(200, 500) })));
 
 describe('the pages of the console, as an operator works with them', function () {
@@ -267,12 +271,37 @@ describe('the pages of the console, as an operator works with them', function ()
   it('offer a viewer no action that changes data', async () => {
     await call(gateway.key);
     await signInAs('viewer');
-    for (const name of ['', 'calls', 'keys', 'teams', 'usage', 'budgets', 'targets', 'models', 'plugins']) {
+    const lists = [
+      '',
+      'calls',
+      'keys',
+      'users',
+      'accounts',
+      'teams',
+      'usage',
+      'budgets',
+      'targets',
+      'models',
+      'plugins',
+    ];
+    for (const name of [...lists, 'users?id=local', 'accounts?id=local']) {
       await open(name);
-      const changes = page
-        .locator('main')
-        .getByRole('button', { name: /^(New|Edit|Make|Drain|Reset|Undrain|Reload|Block|Raise|Remove|Send|End)/ });
+      const changes = page.locator('main').getByRole('button', { name: CHANGES });
       expect(await changes.allTextContents(), name).to.deep.equal([]);
+    }
+    // An admin has such buttons there.
+    await context.clearCookies();
+    await signIn();
+    for (const [name, label] of [
+      ['users?id=local', 'Erase …'],
+      ['users?id=local', 'Block this user'],
+      ['users?id=local', 'Name'],
+      ['accounts?id=local', 'Add money'],
+      ['accounts?id=local', 'Set plan'],
+    ] as const) {
+      await open(name);
+      const button = page.locator('main').getByRole('button', { name: label, exact: true });
+      expect([await button.count(), CHANGES.test(label)], label).to.deep.equal([1, true]);
     }
   });
 

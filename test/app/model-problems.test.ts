@@ -70,13 +70,14 @@ describe('G41: the operators’ catalog shows the problems of a model', () => {
     expect(rows.get('local/mine')?.is_callable).to.equal(true);
   });
 
-  it('an alias with an unlisted target continues with the other', async () => {
+  it('an alias with an unlisted target, whose calls are 404', async () => {
     const config = {
       ...local({ models: ['mine'] }),
       models: { best: ['local/none', 'echo/echo'], worst: 'local/none' },
     };
-    const { rows } = await look(config);
-    expect(rows.get('best')).to.include({ is_callable: true });
+    const { rows, statuses } = await look(config, ['best']);
+    expect(statuses).to.deep.equal([404]);
+    expect(rows.get('best')).to.include({ is_callable: false });
     expect(rows.get('best')?.problem).to.match(/^"local\/none" is not in the list of models of the provider "local"/);
     expect(rows.get('worst')).to.include({ is_callable: false });
   });

@@ -156,7 +156,7 @@ describe('teams with their own admins (E41)', () => {
     for (const word of ['rotate', 'revoke'])
       expect((await send('POST', `${OWN}/keys/${ads}/${word}`)).body.error.code).to.equal('not_found');
     expect((await send('PATCH', `${OWN}/keys/${ads}`, { tags: ['team=search'] })).status).to.be.oneOf([404, 405]);
-    // A cursor must be a key of the team.
+    // A cursor that is a key must be one of the team.
     expect((await send('GET', `${OWN}/keys?after=${ads}`)).body.error.code).to.equal('not_found');
     const listed: string[] = [];
     for (let after = ''; ; ) {
@@ -169,6 +169,13 @@ describe('teams with their own admins (E41)', () => {
       after = body.next;
     }
     expect(listed).to.include(admin).and.not.include(ads);
+    // A page that scanned many keys of others ends at the place of one.
+    const { id: last, text } = await make();
+    expect(text).to.match(/^tg_/);
+    const createdAt = Date.parse((await call('GET', `/keys/${ads}`)).body.created_at);
+    const place = `${createdAt.toString(36).padStart(9, '0')}.${ads}`;
+    const { status, body } = await send('GET', `${OWN}/keys?after=${place}`);
+    expect([status, body.data.map((each: { id: string }) => each.id)]).to.deep.equal([200, [last]]);
   });
 
   it('limit owners’ budgets to the tag and to the budget of the team, and do not touch those of others', async () => {

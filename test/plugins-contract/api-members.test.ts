@@ -23,7 +23,8 @@ const OF_KINDS = ['provider', 'offer', 'operation', 'dialect', 'schema', 'agent'
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   stores: ['kind', 'sets', 'counters', 'stored', 'health', 'share', 'shared', 'personalData'],
   models: [
-    ...['list', 'catalog', 'aliases', 'alias', 'problemOf', 'routing', 'offers', 'listAtProvider', 'tables'],
+    ...['list', 'catalog', 'aliases', 'alias', 'problemOf', 'hasServer'],
+    ...['routing', 'offers', 'listAtProvider', 'tables'],
     ...['call', 'draft', 'sendTo', 'checkEffects'],
   ],
   books: ['estimate', 'limitOutput', 'ledger', 'records'],

@@ -1,4 +1,4 @@
-import { GatewayError, type Principal } from '../../../contract/index.ts';
+import { type Call, GatewayError, type Outcome, type Principal } from '../../../contract/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { ModelCalls } from './model-calls.ts';
 import { type ModeMemory, modesOf, type StructuredDeps } from './request-structured.ts';
@@ -15,14 +15,23 @@ export interface AgentRun {
   readonly requestId: string;
 }
 
-/** Dependencies of structured requests with the remaining budget; `reserve` calls stay for others. */
-export function structuredDeps(run: AgentRun, signal: AbortSignal, reserve: number): StructuredDeps {
+/**
+ * Dependencies of structured requests with the remaining budget; `reserve` calls stay for others. Calls of servers' tools are in the
+ * trace with the `round`.
+ */
+export function structuredDeps(run: AgentRun, signal: AbortSignal, reserve: number, round?: number): StructuredDeps {
+  const onTool = (call: Call, outcome: Outcome): void => run.trace.note(nameOfTool(call), outcome, round);
   return {
-    chat: (request) => run.calls.chat(request, { signal, reserve }),
+    chat: (request, servers) => run.calls.chat(request, { signal, reserve, servers, onTool }),
     modes: modesOf(run.modes, run.principal.userId),
     mayRetry: () => run.calls.left() > reserve,
     traceId: run.requestId,
   };
+}
+
+/** Name of a tool's call in the records: `mcp/server/tool`. */
+function nameOfTool({ request }: Call): string {
+  return 'model' in request ? String(request.model) : 'mcp';
 }
 
 /** Runs one agent's work under a separate deadline; throws {@link StepLate} at the deadline. */

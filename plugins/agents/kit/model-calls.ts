@@ -1,8 +1,10 @@
 import type {
   Call,
   CallContext,
+  ChatContext,
   ChatRequest,
   ChatResponse,
+  NamedServer,
   Outcome,
   PluginApi,
   Usage,
@@ -25,17 +27,24 @@ export class BudgetSpent extends Error {
 export interface ModelCalls {
   /**
    * Makes one call through all hooks. `reserve` calls are kept for others: throws {@link BudgetSpent} if the call would
-   * use them, or if the tokens are spent. Calls without a reserve are refused only if no call is left.
+   * use them, or if the tokens are spent. Calls without a reserve are refused only if no call is left. With `servers`, each turn is a
+   * call of the budget; the chat ends as incomplete when the budget is spent.
    */
-  chat(
-    request: ChatRequest,
-    options: { readonly signal: AbortSignal; readonly reserve?: number },
-  ): Promise<ChatResponse>;
+  chat(request: ChatRequest, options: CallOptions): Promise<ChatResponse>;
   /** Counts a call that an agent made by other means than `chat`, such as an embedding. */
   note(call: Call, outcome: Outcome): void;
   /** Remaining calls. */
   left(): number;
   usage(): Usage;
+}
+
+interface CallOptions {
+  readonly signal: AbortSignal;
+  readonly reserve?: number;
+  /** MCP servers whose tools the model may call. */
+  readonly servers?: readonly NamedServer[] | undefined;
+  /** Called after each call of such a tool. */
+  readonly onTool?: ((call: Call, outcome: Outcome) => void) | undefined;
 }
 
 /** Identity for the calls, and the listener for their outcomes. */
@@ -55,35 +64,36 @@ export function createModelCalls(
 ): ModelCalls {
   let calls = 0;
   const sum = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-  /** Adds a call's usage once, from its response or its outcome, whichever comes first. */
-  const countOnce = () => {
-    let counted = false;
-    return (usage: Usage | undefined) => {
-      if (counted || !usage) return;
-      counted = true;
-      addUsage(sum, usage);
-    };
+  /** Takes one call of the budget; false if it is spent. */
+  const take = (reserve: number): boolean => {
+    const spent = reserve > 0 && sum.total_tokens >= budget.maxTokens;
+    if (spent || calls + 1 + reserve > budget.maxCalls) return false;
+    calls += 1;
+    return true;
   };
   return {
-    async chat(request, { signal, reserve = 0 }) {
+    async chat(request, { signal, reserve = 0, servers, onTool }) {
       signal.throwIfAborted();
-      const spent = reserve > 0 && sum.total_tokens >= budget.maxTokens;
-      if (spent || calls + 1 + reserve > budget.maxCalls)
-        throw new BudgetSpent('the call limit of this request is reached');
       const first = calls === 0;
-      calls += 1;
-      const count = countOnce();
-      const context: CallContext = {
+      if (!take(reserve)) throw new BudgetSpent('the call limit of this request is reached');
+      let counted = 0;
+      const context: ChatContext = {
         ...caller,
         signal,
         ...(!first && { skip: ['rpm', 'concurrency'] as const }),
+        ...(servers && servers.length > 0 && { servers, mayContinue: () => take(reserve) }),
+        // Called for each turn and tool, before the response.
         onOutcome(call, outcome) {
-          count(outcome.usage);
+          if (outcome.usage) {
+            addUsage(sum, outcome.usage);
+            counted += 1;
+          }
+          if (call.operation === 'mcp') onTool?.(call, outcome);
           caller.onOutcome?.(call, outcome);
         },
       };
       const response = await untilAborted(chat({ ...request, stream: false }, context), signal);
-      count(response.usage);
+      if (counted === 0 && response.usage) addUsage(sum, response.usage);
       if (first) onAdmitted?.();
       return response;
     },

@@ -6,10 +6,12 @@ import {
   type ChatResponse,
   GatewayError,
   isGatewayError,
+  type NamedServer,
   type ResponseFormat,
   type Schema,
 } from '../../../contract/index.ts';
 import { toProviderSchema } from './provider-schema.ts';
+import { quoteData } from './quote-data.ts';
 import type { Checked } from './response-model.ts';
 
 /** Required form of a model's result. */
@@ -26,6 +28,8 @@ interface StructuredRequest {
   readonly messages: readonly ChatMessage[];
   readonly temperature?: number | undefined;
   readonly maxTokens?: number | undefined;
+  /** MCP servers whose tools the model may call before its first response. A correction calls none again. */
+  readonly servers?: readonly NamedServer[] | undefined;
 }
 
 export interface StructuredResult {
@@ -60,7 +64,7 @@ export function modesOf(memory: ModeMemory, userId: string): UserModes {
 }
 
 export interface StructuredDeps {
-  readonly chat: (request: ChatRequest) => Promise<ChatResponse>;
+  readonly chat: (request: ChatRequest, servers?: readonly NamedServer[]) => Promise<ChatResponse>;
   readonly modes: UserModes;
   /** Returns true if the budget allows one more call. */
   readonly mayRetry: () => boolean;
@@ -87,7 +91,7 @@ export async function requestStructured(
   if (one.unstructured) weakenMode(request.model, deps.modes);
   if (!deps.mayRetry()) throw doesNotFit(request.model, one.error, 1, deps.traceId);
   const messages = [...request.messages, ...correction(first, one.error)];
-  const second = await send(request, messages, { ...target, schema: wanted }, deps);
+  const second = await send({ ...request, servers: undefined }, messages, { ...target, schema: wanted }, deps);
   const two = readResponse(second, target, wrapped);
   if (two.ok) return { value: two.value, model: second.model, attempts: 2, repaired: true };
   throw doesNotFit(request.model, two.error, 2, deps.traceId);
@@ -102,7 +106,7 @@ async function send(
   const known = deps.modes.get(request.model) ?? 'json_schema';
   for (const mode of MODES.slice(MODES.indexOf(known))) {
     try {
-      const response = await deps.chat(buildRequest(request, messages, wanted, mode));
+      const response = await deps.chat(buildRequest(request, messages, wanted, mode), request.servers);
       if (mode !== known) deps.modes.set(request.model, mode);
       return response;
     } catch (error) {
@@ -178,9 +182,11 @@ function readResponse(response: ChatResponse, target: ResultTarget, wrapped: boo
 function correction(response: ChatResponse, error: string): readonly ChatMessage[] {
   const said = (response.choices[0]?.message.content ?? '').slice(0, 8000);
   const order = `That does not fit: ${error}. Answer again, with the corrected JSON object and nothing else.`;
+  const calls = response.choices[0]?.message.mcp_calls ?? [];
+  const results = JSON.stringify(calls).slice(0, 32_000);
   return [
     { role: 'assistant', content: said === '' ? '(nothing)' : said },
-    { role: 'user', content: order },
+    { role: 'user', content: order + quoteData(calls.length > 0 ? [['Results of your tools', results]] : []) },
   ];
 }
 

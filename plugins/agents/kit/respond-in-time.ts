@@ -46,7 +46,7 @@ export async function respondInTime(
 
 /** Cost of all calls of a request by the price table; `unknown` if a price is missing. */
 function costOf(outcomes: RouteContext['state']['outcomes'] = []): string {
-  const costs = outcomes.flatMap(({ outcome }) => (outcome.usage ? [outcome.cost] : []));
+  const costs = outcomes.flatMap(({ outcome }) => (outcome.usage || outcome.cost !== undefined ? [outcome.cost] : []));
   const known = costs.filter((cost) => cost !== undefined);
   return known.length < costs.length ? 'unknown' : formatUsd(known.reduce((sum, cost) => sum + cost, 0));
 }

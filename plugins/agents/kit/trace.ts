@@ -1,4 +1,4 @@
-import { isGatewayError } from '../../../contract/index.ts';
+import { isGatewayError, type Outcome } from '../../../contract/index.ts';
 import { BudgetSpent } from './model-calls.ts';
 
 export type TraceStatus = 'ok' | 'failed' | 'late' | 'skipped';
@@ -20,6 +20,8 @@ export interface Trace {
   readonly entries: readonly TraceEntry[];
   /** Runs one step and records it; errors are recorded and rethrown. */
   step<T>(agent: string, work: () => Promise<T>, round?: number): Promise<T>;
+  /** Records a call that has ended. */
+  note(agent: string, outcome: Outcome, round?: number): void;
 }
 
 /** Thrown when a step exceeds its own deadline. */
@@ -29,16 +31,28 @@ export class StepLate extends Error {
 
 export function createTrace(emit: Emit, now: () => number = Date.now): Trace {
   const entries: TraceEntry[] = [];
+  const record = (entry: TraceEntry): void => {
+    entries.push(entry);
+    emit('agent.finished', entry);
+  };
   return {
     entries,
+    note(agent, { status, units = {}, durationMs, error }, round) {
+      const isOk = status === 'ok' && !units['tool_errors'];
+      record({
+        agent,
+        ...(round !== undefined && { round }),
+        status: isOk ? 'ok' : 'failed',
+        ms: Math.round(durationMs),
+        ...(error && { error: error.code }),
+      });
+    },
     async step(agent, work, round) {
       const startedAt = now();
       const about = { agent, ...(round !== undefined && { round }) };
       emit('agent.started', about);
       const finish = (status: TraceStatus, error?: string) => {
-        const entry = { ...about, status, ms: Math.round(now() - startedAt), ...(error && { error }) };
-        entries.push(entry);
-        emit('agent.finished', entry);
+        record({ ...about, status, ms: Math.round(now() - startedAt), ...(error && { error }) });
       };
       try {
         const result = await work();

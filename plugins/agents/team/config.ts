@@ -9,6 +9,23 @@ const MODEL = {
 } as const;
 const DURATION = { type: 'string', format: 'duration' } as const;
 
+/** MCP server of the gateway among the tools of an agent, or of a request. */
+export const SERVER_TOOL = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['type', 'server'],
+  properties: {
+    type: { const: 'mcp' },
+    server: { type: 'string', minLength: 1, maxLength: 64, description: 'Name of a server under `mcp.servers`.' },
+    allowed_tools: {
+      type: 'array',
+      maxItems: 500,
+      items: { type: 'string', minLength: 1, maxLength: 256 },
+      description: 'Names of its tools. Default: all that the caller may use.',
+    },
+  },
+} as const;
+
 /** Configuration of the team (`agents.team`). */
 export const TEAM_CONFIG = {
   type: 'object',
@@ -45,8 +62,9 @@ export const TEAM_CONFIG = {
               tools: {
                 type: 'array',
                 maxItems: 8,
-                items: { type: 'string' },
-                description: 'Agents of plugins, such as `rag`, that run before it.',
+                items: { anyOf: [{ type: 'string' }, SERVER_TOOL] },
+                description:
+                  'Agents of plugins, such as `rag`, that run before it; MCP servers whose tools it may call.',
               },
               actions: { type: 'boolean', description: 'Includes the actions in its prompt. Default: true.' },
               memory: { type: 'boolean', description: 'Includes the session’s memory in its prompt. Default: true.' },

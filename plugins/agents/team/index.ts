@@ -188,6 +188,8 @@ async function writeResult(
     temperature: run.writer.temperature,
     maxTokens: run.writer.maxTokens,
     messages: buildMessages(job, { order, data, memory: true, images: true }),
+    // Alone, it works in place of the specialists.
+    servers: reports.length === 0 && missing.length === 0 ? job.servers : undefined,
   };
   return run.trace.step('writer', () => requestStructured(request, job.target, structuredDeps(run, run.signal, 0)));
 }
@@ -301,7 +303,7 @@ export default definePlugin({
       reader: createSchemaReader(),
       modes: createModeMemory(),
       memory: enabled ? createAgentMemory(api, { ...memoryLimits, ttlMs: parseDuration(ttl) }) : undefined,
-      team: () => (team ??= assembleTeam(config.agents, api.agents())),
+      team: () => (team ??= assembleTeam(config.agents, api.agents(), (name) => api.models.hasServer(name))),
     };
     api.onRegistered(() => void state.team());
     if (state.memory) api.stores.personalData(personalMemories(state.memory));

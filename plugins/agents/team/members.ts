@@ -17,7 +17,11 @@ const RESERVED = Object.freeze(['router', 'writer', 'memory']);
  * precedence. The configuration changes single fields, adds agents, and removes them with `false`. Agents with an empty
  * `when` can only be used as tools. Throws an {@link OptionError} at start, never in a request.
  */
-export function assembleTeam(configured: TeamConfig['agents'], published: readonly AgentDefinition[]): Team {
+export function assembleTeam(
+  configured: TeamConfig['agents'],
+  published: readonly AgentDefinition[],
+  hasServer: (name: string) => boolean = () => false,
+): Team {
   const agents = new Map<string, AgentDefinition>();
   for (const agent of [...SPECIALISTS, ...published]) agents.set(agent.name, agent);
   const tools = new Map(published.filter(({ run }) => run !== undefined).map((agent) => [agent.name, agent]));
@@ -27,7 +31,10 @@ export function assembleTeam(configured: TeamConfig['agents'], published: readon
       agents.set(name, { ...agents.get(name), ...(change as object), name } as AgentDefinition);
   }
   const members = [...agents.values()].filter(({ when }) => when !== '');
-  for (const agent of members) check(agent, tools);
+  for (const agent of members) {
+    check(agent, tools);
+    checkServers(agent, hasServer);
+  }
   return Object.freeze({ members, tools });
 }
 
@@ -52,7 +59,7 @@ function check(agent: AgentDefinition, tools: ReadonlyMap<string, AgentDefinitio
       'needs "instructions", or a plugin that publishes this agent',
       'Describe its task there.',
     );
-  const missing = agent.tools?.findIndex((tool) => !tools.has(tool)) ?? -1;
+  const missing = agent.tools?.findIndex((tool) => typeof tool === 'string' && !tools.has(tool)) ?? -1;
   if (missing < 0) return;
   const known = [...tools.keys()].join(', ') || 'none are registered';
   throw new OptionError(
@@ -60,6 +67,21 @@ function check(agent: AgentDefinition, tools: ReadonlyMap<string, AgentDefinitio
     `refers to "${agent.tools?.[missing]}", which no plugin registers as an agent`,
     `Available: ${known}.`,
   );
+}
+
+/** Only models call tools of MCP servers. */
+function checkServers({ name, tools = [], run }: AgentDefinition, hasServer: (name: string) => boolean): void {
+  for (const [index, tool] of tools.entries()) {
+    if (typeof tool === 'string') continue;
+    const place = `${placeOf(name)}/tools/${index}`;
+    if (run) throw new OptionError(place, 'is for agents with "instructions", and this agent is code', 'Remove it.');
+    if (!hasServer(tool.server))
+      throw new OptionError(
+        `${place}/server`,
+        `refers to "${tool.server}", which is not under "mcp.servers"`,
+        'Add the server, or correct the name.',
+      );
+  }
 }
 
 function assertName(name: string): void {

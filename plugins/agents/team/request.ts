@@ -1,9 +1,10 @@
-import type { AgentAction, PluginConfig, Schema } from '../../../contract/index.ts';
+import type { AgentAction, AgentServer, NamedServer, PluginConfig, Schema } from '../../../contract/index.ts';
 import { type ActionSet, checkActions, NO_ACTION, nameActions, readActions } from '../kit/action-set.ts';
 import { type AgentInputs, readInputs } from '../kit/agent-inputs.ts';
 import { readMessage } from '../kit/read-message.ts';
 import type { ResultTarget } from '../kit/request-structured.ts';
 import type { Checked, CheckedSchema, SchemaReader } from '../kit/response-model.ts';
+import { SERVER_TOOL } from './config.ts';
 
 /** Body of `POST /api/core/agent` (spec 2.3). Optional fields may also be null, as typed clients send them. */
 export const TEAM_REQUEST = {
@@ -49,6 +50,12 @@ export const TEAM_REQUEST = {
       maxLength: 128,
       description: 'Session whose memory is used. Default: `default`; null disables it.',
     },
+    tools: {
+      type: ['array', 'null'],
+      maxItems: 8,
+      items: SERVER_TOOL,
+      description: 'MCP servers whose tools the agents may call.',
+    },
     stream: { type: ['boolean', 'null'], description: 'Responds with server-sent events.' },
   },
 } as const;
@@ -65,6 +72,8 @@ export interface TeamRequest {
   readonly rawInputs: unknown;
   readonly actions: ActionSet | undefined;
   readonly target: ResultTarget;
+  /** MCP servers whose tools the agents may call. */
+  readonly servers: readonly NamedServer[];
   /** Undefined disables memory. */
   readonly session: string | undefined;
   readonly stream: boolean;
@@ -83,9 +92,15 @@ export function readTeamRequest(body: TeamRequestBody, reader: SchemaReader): Te
     rawInputs: body.inputs ?? undefined,
     actions,
     target: createResultTarget(model, actions, reader),
+    servers: (body.tools ?? []).map((tool, index) => ({ ...namedServer(tool), param: `tools[${index}]` })),
     session: body.session === undefined ? 'default' : (body.session ?? undefined),
     stream: body.stream ?? false,
   };
+}
+
+/** Server as a chat names it. */
+export function namedServer({ server, allowed_tools: tools }: AgentServer): NamedServer {
+  return { server, ...(tools && { tools }) };
 }
 
 function readAction(action: NonNullable<TeamRequestBody['actions']>[number]): AgentAction {

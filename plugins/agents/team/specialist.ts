@@ -5,6 +5,7 @@ import { toProviderSchema } from '../kit/provider-schema.ts';
 import { type ResultTarget, requestStructured } from '../kit/request-structured.ts';
 import type { SchemaReader } from '../kit/response-model.ts';
 import { buildMessages, describeActions, type TeamJob, type TeamRun, WRITER_CALLS } from './job.ts';
+import { namedServer } from './request.ts';
 
 /** Question of one specialist to another. */
 export interface Need {
@@ -61,7 +62,10 @@ async function runModel(
 ): Promise<Report> {
   const { agent } = order;
   const actions = agent.actions === false ? undefined : job.actions;
-  const found = await Promise.all((agent.tools ?? []).map((tool) => useTool(tool, order, job, run, signal)));
+  const { tools = [] } = agent;
+  const found = await Promise.all(
+    tools.flatMap((tool) => (typeof tool === 'string' ? [useTool(tool, order, job, run, signal)] : [])),
+  );
   const reports = [...found.filter((report) => report !== undefined), ...order.reports];
   const data: (readonly [string, string])[] = [
     ['Your instruction, from the agent that leads or asks', order.instruction],
@@ -77,9 +81,10 @@ async function runModel(
       memory: agent.memory !== false,
       images: true,
     }),
+    servers: [...tools.flatMap((tool) => (typeof tool === 'string' ? [] : [namedServer(tool)])), ...job.servers],
   };
   const target = reportTarget(order.mayQuestion, actions?.listSchema, reader);
-  const { value } = await requestStructured(request, target, structuredDeps(run, signal, WRITER_CALLS));
+  const { value } = await requestStructured(request, target, structuredDeps(run, signal, WRITER_CALLS, order.round));
   return cleanReport(agent.name, value as Partial<Report>, job);
 }
 

@@ -2,10 +2,13 @@ import { createHash } from 'node:crypto';
 import type { Sets } from '../../../contract/index.ts';
 import { isOfOperator, type KeyRecord, withStore } from './records.ts';
 
+/** Place of a key in the order of creation. */
+export type Place = Pick<KeyRecord, 'createdAt' | 'id'>;
+
 export interface Page {
   readonly limit: number;
   /** Record before the start of the page. */
-  readonly after?: KeyRecord;
+  readonly after?: Place;
 }
 
 /** Index of keys by user and overall, in the order of creation. Revoked keys leave their user's index. */
@@ -128,8 +131,14 @@ function createEnds(sets: Sets): Pick<KeyIndex, 'addEnd' | 'listEnding' | 'forge
 }
 
 /** Sorts by time of creation, then by id. */
-export function memberOf(record: Pick<KeyRecord, 'createdAt' | 'id'>): string {
+export function memberOf(record: Place): string {
   return sortedBy(record.createdAt, record.id);
+}
+
+/** Reads the place of {@link memberOf}; undefined for other texts. */
+export function placeOf(member: string): Place | undefined {
+  const [, created, id] = /^([0-9a-z]{9})\.([0-9A-Za-z]{12})$/.exec(member) ?? [];
+  return created === undefined || id === undefined ? undefined : { createdAt: Number.parseInt(created, 36), id };
 }
 
 function endOf(id: string, endsAt: number): string {

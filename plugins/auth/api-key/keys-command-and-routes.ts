@@ -156,7 +156,7 @@ function readActions(make: Make, keyring: Keyring, show: ShowKey): readonly Acti
       async read({ limit, after, filters }) {
         const last = after === undefined ? undefined : await findKey(keyring, after);
         const { keys, next } = await searchKeys(keyring, filters, { limit, ...(last && { after: last.record }) });
-        return { rows: await mapKeys(keys, keyring.describe), next };
+        return { rows: await mapKeys(keys, keyring.describe), next: next?.id };
       },
       cli: {
         options: [{ flags: '--user <id>', summary: 'only keys of this user, without revoked ones' }, ...SEARCH_OPTIONS],

@@ -36,12 +36,12 @@ const AT_ONCE = 100;
 
 type Filters = Readonly<Record<string, unknown>>;
 
-/** Page of the keys that match the filters, oldest first; `next` is the key at which the next page starts. */
+/** Page of the keys that match the filters, oldest first; `next` is the key before the next page, which may not match. */
 export async function searchKeys(
   keyring: Pick<Keyring, 'list'>,
   filters: Filters,
   { limit, after }: Page,
-): Promise<{ readonly keys: readonly StoredKey[]; readonly next: string | undefined }> {
+): Promise<{ readonly keys: readonly StoredKey[]; readonly next: KeyRecord | undefined }> {
   const user = textOf(filters, 'user');
   const state = textOf(filters, 'state');
   if (state !== undefined && !STATES.some((each) => each === state))
@@ -50,20 +50,21 @@ export async function searchKeys(
   const found: StoredKey[] = [];
   const now = Date.now();
   const isSpent = cpuBudget(MOST_CPU_MS);
-  let last: KeyRecord | undefined = after;
+  let last: KeyRecord | undefined;
   for (let scanned = 0; ; ) {
     const size = isFiltered ? Math.min(AT_ONCE, MAX_SCANNED - scanned) : limit;
-    const { keys, hasMore } = await keyring.list(user, { limit: size, ...(last && { after: last }) });
+    const start = last ?? after;
+    const { keys, hasMore } = await keyring.list(user, { limit: size, ...(start && { after: start }) });
     for (const [at, key] of keys.entries()) {
       if (!matches(key, filters, now)) continue;
       found.push(key);
       const isLast = at === keys.length - 1 && !hasMore;
-      if (found.length === limit) return { keys: found, next: isLast ? undefined : key.record.id };
+      if (found.length === limit) return { keys: found, next: isLast ? undefined : key.record };
     }
     last = keys.at(-1)?.record ?? last;
     scanned += size;
     if (!hasMore || keys.length === 0) return { keys: found, next: undefined };
-    if (scanned >= MAX_SCANNED || isSpent()) return { keys: found, next: last?.id };
+    if (scanned >= MAX_SCANNED || isSpent()) return { keys: found, next: last };
     // A store may reply synchronously: let other work run first.
     await setImmediate();
   }

@@ -13,6 +13,7 @@ import {
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { ISSUED, KEY_INFO, shownInAudit } from './info.ts';
+import { memberOf, placeOf } from './key-index.ts';
 import { narrow } from './key-limits.ts';
 import { refuseMore, rightsOfKey } from './key-rights.ts';
 import { type Keyring, mapKeys } from './manage-keys.ts';
@@ -64,9 +65,11 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
     responses: { 200: { description: 'Page of keys.', schema: listOf(KEY_INFO) } },
     async handler(ctx, { tag }) {
       const { limit, after } = readPage(ctx);
-      const last = after === undefined ? undefined : await findOwn(keyring, after, tag);
-      const { keys, next } = await searchKeys(keyring, { tag }, { limit, ...(last && { after: last.record }) });
-      sendList(ctx, await mapKeys(keys, keyring.describe), next);
+      const last = after && (placeOf(after) ?? (await findOwn(keyring, after, tag)).record);
+      const { keys, next } = await searchKeys(keyring, { tag }, { limit, ...(last && { after: last }) });
+      // A page may end at a key of others: its place says nothing about it, and needs no look-up.
+      const cursor = next && (next.tags?.includes(tag) ? next.id : memberOf(next));
+      sendList(ctx, await mapKeys(keys, keyring.describe), cursor);
     },
   });
   route({

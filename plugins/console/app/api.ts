@@ -195,6 +195,7 @@ export async function* readEvents(
 
 /** The part of the API's description that pages read. */
 export interface Description {
+  readonly info: { readonly version: string };
   readonly paths: Readonly<
     Record<
       string,
@@ -277,10 +278,17 @@ async function openIdSession(): Promise<Session | null> {
     () => undefined,
   );
   if (!state) return null;
-  const routes = { speech: '/speech', agents: '/agent', mcp: '/mcp', changes: '/changes' };
+  const routes = { agents: '/agent', mcp: '/mcp', changes: '/changes' };
   const known = await Promise.all(Object.values(routes).map(hasRoute));
   const features = Object.keys(routes).filter((_, at) => known[at]);
-  return { user: state.user_id, scopes: state.scopes, features, endsAt: state.ends_at ?? undefined, version: '' };
+  // The route of speech exists without a vendor of speech.
+  if (state.scopes.includes('models:call') && (await hasRoute('/speech'))) {
+    const vendors = await get<Page<unknown>>('/speech').catch(() => undefined);
+    if (vendors && vendors.data.length > 0) features.push('speech');
+  }
+  const { info } = await readDescription();
+  const { user_id: user, scopes, ends_at: endsAt } = state;
+  return { user, scopes, features, endsAt: endsAt ?? undefined, version: info.version };
 }
 
 export async function signInByKey(key: string): Promise<void> {

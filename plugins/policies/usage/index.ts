@@ -6,6 +6,7 @@ import {
   type CommandOption,
   definePlugin,
   formatUsd,
+  GatewayError,
   type Ledger,
   type PluginApi,
   type Route,
@@ -447,15 +448,32 @@ function showCommand(ledger: Calls, findBodies: FindBodies): Subcommand {
   return {
     name: 'show',
     summary: 'Show a call with all details, and its content if calls.bodies stored it',
-    args: [{ name: '<id>', summary: 'id of the call, as in the list' }],
+    args: [{ name: '<id>', summary: 'id of the call, as in the list, or of its request (x-request-id)' }],
     async run({ args: [id = ''], io }) {
-      const call = { ...tellCall(await findCall(ledger, id)), bodies: (await findBodies(id)) ?? null };
+      const found = id.startsWith('call_') ? await findCall(ledger, id) : await findCallOfRequest(ledger, id, io.note);
+      const call = { ...tellCall(found), bodies: (await findBodies(found.id)) ?? null };
       const { bodies, ...facts } = call;
       const rows = Object.entries(facts).map(([name, value]) => [name, tellValue(value)]);
       const said = bodies === null ? '' : `\n\n${JSON.stringify(bodies, null, 2)}`;
       io.result(call, io.table(['FIELD', 'VALUE'], rows) + said);
     },
   };
+}
+
+/** Finds the newest call of a request; agents make several. */
+async function findCallOfRequest(ledger: Calls, request: string, note: (text: string) => void): Promise<CallRow> {
+  const { calls } = await findCalls(ledger, readCallsQuery({ request }, Date.now()), MOST_MS);
+  const [newest] = calls;
+  if (!newest)
+    throw new GatewayError(
+      'not_found',
+      'No call or request has this id. It is not settled yet, or its record has expired.',
+      {
+        param: 'id',
+      },
+    );
+  if (calls.length > 1) note(`The request made ${calls.length} calls: tollgate calls --request ${request}`);
+  return newest;
 }
 
 function tellValue(value: unknown): string {

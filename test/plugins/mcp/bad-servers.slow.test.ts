@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { TestGateway } from '../../support/gateways/gateway.ts';
+import { MODEL_OF, startIngressRig } from '../../support/gateways/ingress-rig.ts';
 import { until } from '../../support/wait.ts';
-import { call, createServers, namesFor, startMcp, textOf } from './mcp-rig.ts';
+import { call, createServers, namesFor, send, startMcp, textOf } from './mcp-rig.ts';
 
 describe('an MCP server that misbehaves', () => {
   let servers: Awaited<ReturnType<typeof createServers>>;
@@ -28,6 +29,76 @@ describe('an MCP server that misbehaves', () => {
     const { error } = await call(gateway, 'large', { bytes: 110_000 });
     expect(error?.message).to.include('more than 102400 bytes');
     expect(textOf(await call(gateway, 'echo')), 'it works on').to.equal('{}');
+  });
+
+  for (const tool of ['content-as-text', 'block-without-text', 'unknown-block', 'error-as-text'])
+    it(`is named when its result is invalid (${tool}), and stays in use`, async () => {
+      const { gateway } = await start([tool, 'echo']);
+      const { error } = await call(gateway, tool);
+      expect(error?.data).to.include({ code: 'provider_invalid_response' });
+      expect(error?.message).to.equal('The MCP server "s" returned an invalid result.');
+      expect(textOf(await call(gateway, 'echo'))).to.equal('{}');
+    });
+
+  it('is bounded in time when its response is no object', async () => {
+    const { gateway } = await start(['no-object'], { timeout: '200ms' });
+    expect((await call(gateway, 'no-object')).error?.data).to.include({ code: 'provider_timeout' });
+  });
+
+  it('may return another structure than its schema says, as its tools are not trusted to describe it', async () => {
+    const outputSchema = { type: 'object', properties: { count: { type: 'integer' } }, required: ['count'] };
+    const { gateway } = await start([{ name: 'other-structure', inputSchema: { type: 'object' }, outputSchema }]);
+    const { result } = await call(gateway, 'other-structure');
+    expect(result?.structuredContent).to.deep.equal({ count: 'many' });
+  });
+
+  for (const word of ['silent', 'silent-list'])
+    it(`that hangs when it starts (${word}) is refused after its time, in a chat too`, async () => {
+      const { gateway } = await start(['echo'], { startTimeout: '300ms' }, [word]);
+      expect((await call(gateway, 'echo')).error?.data).to.include({ code: 'provider_unavailable' });
+      expect(await namesFor(gateway)).to.deep.equal(['well__echo']);
+      const tools = [{ type: 'mcp', server: 's' }];
+      const messages = [{ role: 'user', content: 'Hi' }];
+      const response = await gateway.post('/v1/chat/completions', { model: 'echo/echo', messages, tools });
+      expect([response.status, await response.text()].join(' ')).to.match(/^503 .*MCP server \\"s\\" is not available/);
+    });
+
+  it('whose result has 100 MB is ended, a chat goes on without it, and calls of others are not affected', async () => {
+    const s = await servers.make(['large', 'echo']);
+    const well = await servers.make(['echo']);
+    const rig = await startIngressRig({
+      plans: { all: { serverTools: ['mcp:*'] } },
+      defaultPlan: 'all',
+      mcp: { servers: { s: s.options, well: well.options } },
+    });
+    try {
+      const large = JSON.stringify({ bytes: 100 * 1024 * 1024 });
+      const usage = { prompt: 1, completion: 1 };
+      rig.say('openai', [
+        { pieces: [{ call: 's__large', id: 'c1', arguments: large }], usage },
+        { pieces: [{ text: 'It is too large.' }], usage },
+      ]);
+      const tools = [{ type: 'mcp', server: 's' }];
+      const messages = [{ role: 'user', content: 'Hi' }];
+      const sent = rig.gateway.post('/v1/chat/completions', { model: MODEL_OF.openai, messages, tools });
+      const others = await Promise.all(
+        Array.from({ length: 20 }, (_, at) =>
+          send(rig.gateway, 'tools/call', { name: 'well__echo', arguments: { at } }),
+        ),
+      );
+      expect(others.map(textOf)).to.deep.equal(Array.from({ length: 20 }, (_, at) => JSON.stringify({ at })));
+      const { choices } = (await (await sent).json()) as {
+        choices: [{ message: { content: string; mcp_calls: [{ output: string; is_error: boolean }] } }];
+      };
+      const [{ message }] = choices;
+      expect(message.content).to.equal('It is too large.');
+      expect(message.mcp_calls[0]).to.include({ is_error: true });
+      expect(message.mcp_calls[0].output).to.include('did not return a result');
+      expect(rig.gateway.logText()).to.include('it sent a message of more than');
+      await until('it works again', async () => textOf(await call(rig.gateway, 'echo')) === '{}');
+    } finally {
+      await rig.stop();
+    }
   });
 
   for (const tool of ['endless-line', 'flood'])

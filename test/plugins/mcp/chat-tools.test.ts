@@ -4,6 +4,7 @@ import OpenAI from 'openai';
 import { openResponses } from '../../support/clients/responses-client.ts';
 import { findDisorder } from '../../support/formats/responses-grammar.ts';
 import { type IngressRig, MODEL_OF, startIngressRig, type Wire } from '../../support/gateways/ingress-rig.ts';
+import { pluginFile, routeText } from '../../support/plugins/plugin-file.ts';
 import { sayAnywhere } from '../../support/vendors/responses-wire.ts';
 import type { Piece, ScriptedOutput } from '../../support/vendors/vendor-wires.ts';
 import { until } from '../../support/wait.ts';
@@ -247,6 +248,12 @@ describe('tools of MCP servers in a chat', () => {
     expect((await chat({ tools: [own, SERVER] })).error?.message).to.include('`tools[0]` has the name of a tool');
   });
 
+  it('add no texts of earlier turns to JSON', async () => {
+    rig.say('openai', [LOOK(), turn({ text: '{"city":"Rome"}' })]);
+    const got = await chat({ response_format: { type: 'json_object' } });
+    expect([got.content, got.steps.length]).to.deep.equal(['{"city":"Rome"}', 1]);
+  });
+
   it('do not run for a call that the output limit cut off', async () => {
     rig.say('openai', [{ ...LOOK(), finish: 'length' }]);
     const got = await chat({});
@@ -436,6 +443,61 @@ describe('a chat with tools of MCP servers', () => {
         };
         expect(choices[0]?.finish_reason).to.equal('length');
         expect(choices[0]?.message.mcp_calls ?? []).to.have.length(steps);
+      } finally {
+        await rig.stop();
+        await servers.remove();
+      }
+    });
+});
+
+/** Route that sends its body as a chat of a plugin, and returns the response, or the chunks of its stream. */
+const PLUGIN_CHAT = routeText(
+  '/probe/chat',
+  `const { principal, requestId, signal, onOutcome } = ctx.state;
+   const { request, servers } = await new Response(ctx.req).json();
+   const given = await api.chat(request, { principal, requestId, signal, onOutcome, servers });
+   const chunks = [];
+   if (request.stream) for await (const chunk of given) chunks.push(chunk);
+   ctx.body = request.stream ? chunks : given;`,
+  `['key']`,
+);
+
+describe('a chat of a plugin with tools of MCP servers', () => {
+  for (const stream of [false, true])
+    it(`runs them for its caller, who counts one request (${stream ? 'streamed' : 'whole'})`, async () => {
+      const servers = await createServers();
+      const s = await servers.make(['echo']);
+      const rig = await startIngressRig(
+        {
+          plans: { all: { serverTools: ['mcp:s'], rpm: 1 } },
+          defaultPlan: 'all',
+          mcp: { servers: { s: s.options } },
+          policies: { probe: { plugin: './probe.mjs' } },
+        },
+        { files: { 'probe.mjs': pluginFile({ setup: PLUGIN_CHAT }) } },
+      );
+      try {
+        rig.say('openai', [LOOK(), DONE]);
+        const messages = [{ role: 'user', content: 'Where?' }];
+        const stream_options = { include_usage: true };
+        const request = { model: MODEL_OF.openai, messages, ...(stream && { stream, stream_options }) };
+        const response = await rig.gateway.post('/probe/chat', {
+          request,
+          servers: [{ server: 's', param: 'tools[0]' }],
+        });
+        const given = await response.json();
+        const got = stream
+          ? readStream((given as object[]).map((chunk) => `data: ${JSON.stringify(chunk)}`).join('\n'))
+          : (given as { choices: [{ message: { content: string } }]; usage: object });
+        const content = 'choices' in got ? got.choices[0].message.content : got.content;
+        expect(content, JSON.stringify(given)).to.equal('I look.\n\nIt is Rome.');
+        expect(got.usage).to.include({ prompt_tokens: 40, completion_tokens: 10, total_tokens: 50 });
+        const { data } = await rig.gateway.command<{ data: readonly CallRow[] }>('calls');
+        expect(data.map(({ operation, outcome }) => `${operation} ${outcome}`)).to.deep.equal([
+          'chat ok',
+          'mcp ok',
+          'chat ok',
+        ]);
       } finally {
         await rig.stop();
         await servers.remove();

@@ -102,6 +102,18 @@ describe('a chat with tools of MCP servers that is refused before its first turn
       }
   });
 
+  it('is refused for each forged name of a server or tool', async () => {
+    for (const server of ['__proto__', 'constructor', 'S', ' s', 's/echo', 'mcp:s', '*', '', 'x'.repeat(5000)]) {
+      const got = await send('/v1/chat/completions', { ...CHAT, tools: [{ type: 'mcp', server }] }, keys['all']);
+      expect([got.status, got.rows], got.text).to.deep.equal([400, ['chat echo/echo refused invalid_request']]);
+    }
+    for (const name of ['__proto__', 'constructor', 'Echo', 's__echo', '../echo', 's/echo', '*', '']) {
+      const tools = [{ ...S, allowed_tools: [name] }];
+      const got = await send('/v1/chat/completions', { ...CHAT, tools }, keys['all']);
+      expect([got.status, got.rows], got.text).to.deep.equal([403, ['chat echo/echo refused permission_denied']]);
+    }
+  });
+
   it('is among the calls also for what its other fields say', async () => {
     const own = { type: 'function', function: { name: 's__echo' } };
     for (const fields of [{ n: 2, tools: [S] }, { tools: [own, S] }]) {

@@ -43,6 +43,13 @@ const TOOLS = {
   data: (args) => ({ ...text('see the data'), structuredContent: args }),
   status: () => ({ ...text('a failed one'), structuredContent: { status: 'it failed' } }),
   large: ({ bytes }) => text('x'.repeat(bytes)),
+  'content-as-text': () => ({ content: 'a text' }),
+  'no-content': () => ({}),
+  'block-without-text': () => ({ content: [{ type: 'text' }] }),
+  'unknown-block': () => ({ content: [{ type: 'hologram', data: 'x' }] }),
+  'error-as-text': () => ({ ...text('it ran'), isError: 'yes' }),
+  'other-structure': () => ({ ...text('see the data'), structuredContent: { count: 'many' } }),
+  'no-object': () => 'a text',
   pid: () => text(String(process.pid)),
   family: () => text(String(spawn('sleep', ['600'], { stdio: 'ignore' }).pid)),
   memory: () => {
@@ -83,7 +90,7 @@ const list = () => {
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params = {}, error } = JSON.parse(line);
   if (id === 'q1') return send({ id: kept[0], result: text(error?.message ?? 'answered') });
-  if (id === undefined) return undefined;
+  if (id === undefined || has('silent') || (has('silent-list') && method === 'tools/list')) return undefined;
   if (method === 'initialize')
     return send({
       id,

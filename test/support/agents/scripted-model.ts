@@ -15,6 +15,8 @@ export interface Rule {
   readonly times?: number;
   readonly reply: Reply | ((request: ChatRequest) => Reply);
   readonly finish?: FinishReason;
+  /** Function that the model calls in place of a reply. */
+  readonly call?: { readonly name: string; readonly arguments: object };
   /** Waits for this before the reply; an abort ends the wait. */
   readonly after?: Promise<unknown>;
 }
@@ -48,7 +50,12 @@ export function scriptModel(rules: readonly Rule[]): ScriptedModel {
       const reply = typeof rule.reply === 'function' ? rule.reply(request) : rule.reply;
       if (reply instanceof Error) throw reply;
       call.replied = true;
-      return respond(request, typeof reply === 'string' ? reply : JSON.stringify(reply), rule.finish ?? 'stop');
+      const response = respond(
+        request,
+        typeof reply === 'string' ? reply : JSON.stringify(reply),
+        rule.finish ?? 'stop',
+      );
+      return rule.call ? withCall(response, `call_${calls.length}`, rule.call) : response;
     },
   };
 }
@@ -96,6 +103,18 @@ function respond(request: ChatRequest, content: string, finish: FinishReason): C
     ],
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
+}
+
+function withCall(
+  response: ChatResponse,
+  id: string,
+  { name, arguments: args }: NonNullable<Rule['call']>,
+): ChatResponse {
+  const [choice] = response.choices;
+  if (!choice) return response;
+  const call = { id, type: 'function' as const, function: { name, arguments: JSON.stringify(args) } };
+  const message = { ...choice.message, tool_calls: [call] };
+  return { ...response, choices: [{ ...choice, message, finish_reason: 'tool_calls' }] };
 }
 
 async function waitFor(event: Promise<unknown>, signal: AbortSignal | undefined, onAbort: () => void): Promise<void> {

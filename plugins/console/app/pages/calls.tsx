@@ -22,13 +22,13 @@ const RANGES = [
   ['30d', 'last 30 days'],
 ] as const;
 const FILTERS: readonly Filter[] = [
-  { name: 'search', label: 'Any name', placeholder: 'part of a name' },
+  { name: 'search', label: 'Any name', placeholder: 'part of it' },
   { name: 'outcome', label: 'Outcome', options: OUTCOMES },
   { name: 'last', label: 'Range', options: RANGES, clears: ['from', 'to'] },
   { name: 'user', label: 'User', names: 'user' },
   { name: 'key', label: 'Key', names: 'key' },
   { name: 'model', label: 'Model', names: 'providerModel' },
-  { name: 'error_code', label: 'Error code', placeholder: 'rate_limited', names: 'errorCode' },
+  { name: 'error_code', label: 'Error code', names: 'errorCode' },
   ...(
     [
       { name: 'from', label: 'From', type: 'time', clears: ['last'] },

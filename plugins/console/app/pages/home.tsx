@@ -68,14 +68,22 @@ export function Home() {
           {may('calls:read') && (
             <>
               <Causes overview={overview} />
-              <Fails title="Recent errors" outcome="error" calls={errors} onNew={reload} empty="No call has failed." />
-              <Fails
-                title="Rejected requests"
-                outcome="refused"
-                calls={refusals}
-                onNew={reload}
-                empty="No call was rejected."
-              />
+              <div class="stack">
+                <Fails
+                  title="Recent errors"
+                  outcome="error"
+                  calls={errors}
+                  onNew={reload}
+                  empty="No call has failed."
+                />
+                <Fails
+                  title="Rejected requests"
+                  outcome="refused"
+                  calls={refusals}
+                  onNew={reload}
+                  empty="No call was rejected."
+                />
+              </div>
             </>
           )}
         </div>

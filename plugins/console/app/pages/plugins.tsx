@@ -120,10 +120,10 @@ const COLUMNS: readonly Column<Plugin>[] = [
 ];
 
 function Few({ names }: { names: readonly string[] }) {
-  if (names.length < 2) return <div class="wrap">{names[0] ?? '–'}</div>;
+  if (names.length === 0) return <>–</>;
   return (
     <details>
-      <summary>{names.length} routes</summary>
+      <summary>{names.length === 1 ? '1 route' : `${names.length} routes`}</summary>
       <ul class="lines">
         {names.map((name) => (
           <li key={name}>{name}</li>

@@ -222,7 +222,7 @@ const SUM_COLUMNS: readonly Column<UsageRow>[] = [
   { name: 'Calls', isNumber: true, cell: (row) => count(row.requests) },
   { name: 'Errors', isNumber: true, cell: (row) => count(row.errors) },
   { name: 'Tokens in', isNumber: true, cell: (row) => count(row.prompt_tokens) },
-  { name: 'of it cached', isNumber: true, isExtra: true, cell: (row) => count(row.cached_tokens) },
+  { name: 'Cached', isNumber: true, isExtra: true, cell: (row) => count(row.cached_tokens) },
   { name: 'Tokens out', isNumber: true, cell: (row) => count(row.completion_tokens) },
 ];
 
@@ -314,7 +314,7 @@ function Groups({ report, groups }: { report: Loaded<Report>; groups: readonly s
           columns={[
             ...groups.map(
               (group): Column<UsageRow> => ({
-                name: labelOf(group),
+                name: capital(labelOf(group)),
                 cell: (row) => (
                   <div class="wrap">
                     {FILTERS.has(group) && nameOf(row, group) !== '-' ? (

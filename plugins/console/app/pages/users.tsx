@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { change, get, getSome, hasRoute, may, type Page } from '../api.ts';
 import { Outcome, targetOf } from '../calls-table.tsx';
+import { EraseUser } from '../erase-user.tsx';
 import { count, until, zone } from '../format.ts';
 import { EditKey, NewKey } from '../key-forms.tsx';
 import { keyColumns } from '../keys-table.tsx';
@@ -140,6 +141,7 @@ function OneUser({ id }: { id: string }) {
             )}
           </>
         )}
+        {may('users:erase') && user.data && <EraseUser id={id} />}
       </PageHead>
       <Problem error={error ?? user.error} retry={user.reload} />
       <Spinner of={user} />
