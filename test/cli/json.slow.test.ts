@@ -33,6 +33,11 @@ const OTHERS: readonly string[] = [
   'reconcile',
   'models update',
   'notices test',
+  // They need a change that a program proposed: mcp.slow.test.ts.
+  'mcp',
+  'changes show',
+  'changes confirm',
+  'changes reject',
   // Sign-in at a gateway: login.slow.test.ts.
   'login',
   'token',
@@ -86,6 +91,8 @@ const CASES: Readonly<Record<string, Case>> = {
   'users show': { good: ['ann'], bad: [''] },
   'users block': { good: ['ann'], bad: [''] },
   'users unblock': { good: ['ann'], bad: [''] },
+  changes: NONE,
+  'changes list': NONE,
   audit: { good: [], bad: ['--from', 'x'] },
   models: { good: [], bad: ['--provider', 'missing'] },
   usage: { good: ['--by', 'user,model'], bad: ['--csv'] },
@@ -95,7 +102,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 /** Commands of core that print a table. */
-const TABLES: readonly string[] = ['targets', 'providers', 'providers explain', 'plugins'];
+const TABLES: readonly string[] = ['targets', 'providers', 'providers explain', 'plugins', 'changes', 'changes list'];
 
 /** Columns of counts, and of words that may look like numbers. */
 const COUNTS =
@@ -128,6 +135,7 @@ describe('every command of tollgate', function () {
       plans: { free: { rpm: 60 } },
       tags: { team: ['red'] },
       policies: { mirror: {} },
+      mcp: { admin: true },
     };
     writeFileSync(config, JSON.stringify(settings));
     gateway = startCli(['start'], folder);
