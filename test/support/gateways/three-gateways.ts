@@ -56,8 +56,8 @@ export interface ThreeGateways {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into responses of every shape
   admin(method: string, at: string, body?: unknown): Promise<any>;
   makeKey(fields: Readonly<Record<string, unknown>>): Promise<MadeKey>;
-  /** Makes a chat call through nginx; returns its status and request id. */
-  call(key: string, model: string, more?: object): Promise<{ readonly status: number; readonly id: string }>;
+  /** Makes a chat call through nginx; returns its status, request id and body. */
+  call(key: string, model: string, more?: object): Promise<{ readonly status: number; readonly id: string; readonly text: string }>;
   stop(): Promise<void>;
 }
 
@@ -115,8 +115,8 @@ export async function startThreeGateways(): Promise<ThreeGateways> {
     },
     async call(key, model, more = {}) {
       const body = { model, max_tokens: 600, messages: [{ role: 'user', content: 'Hello there' }], ...more };
-      const { status, headers } = await send(key, 'POST', '/v1/chat/completions', body);
-      return { status, id: String(headers['x-request-id']) };
+      const { status, headers, body: text } = await send(key, 'POST', '/v1/chat/completions', body);
+      return { status, id: String(headers['x-request-id']), text };
     },
     async stop() {
       agent.destroy();

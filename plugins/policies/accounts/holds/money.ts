@@ -124,7 +124,9 @@ export class CallMoney {
     let result = await ledger.reserve(reservation);
     if (result.outcome !== 'held') shares.recordUnused(hold.holds, counted.windows, hold.amount);
     const refusing = result.outcome === 'over_budget' ? hold.budgets[result.budget - counted.totals.length] : undefined;
-    if (refusing && mayShare && (await shares.end(refusing))) {
+    // A share that another call has returned meanwhile says nothing about the whole budget.
+    const isOfShare = result.outcome === 'over_budget' && hold.holds[result.budget]?.isShare === true;
+    if (refusing && mayShare && ((await shares.end(refusing)) || isOfShare)) {
       hold.holds = exact;
       reservation.budgets = exact;
       result = await ledger.reserve(reservation);
