@@ -456,6 +456,8 @@ export interface CallQuery extends CallFilter, CallSearch {
 export interface CallPage {
   readonly calls: readonly CallRow[];
   readonly next?: string;
+  /** Time back to which all records were searched, if the page has fewer calls than requested. */
+  readonly searchedTo?: number;
 }
 
 export type ReportDimension = 'account' | 'user' | 'key' | 'tags' | 'provider' | 'model' | 'operation' | 'session';

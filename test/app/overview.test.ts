@@ -58,6 +58,16 @@ describe('the overview of recent calls', () => {
       expect(body.is_complete).to.equal(true);
     });
 
+  it('has the same calls, errors and cost without details, and no figures of records', async () => {
+    const { body: whole } = await operator.call('GET', '/overview?range=day');
+    const { status, body } = await operator.call('GET', '/overview?range=day&details=false');
+    expect(status).to.equal(200);
+    const { requests, errors, cost_usd } = whole.totals;
+    expect(body.totals).to.deep.equal({ requests, errors, cost_usd });
+    expect(body.steps.at(-1)).to.have.all.keys('at', 'name', 'requests', 'errors', 'cost_usd');
+    expect(body.causes).to.deep.equal([]);
+  });
+
   it('has the calls of a user or a model alone', async () => {
     const { body: lena } = await operator.call('GET', '/overview?user=lena&model=m');
     expect(lena.totals).to.include({ requests: 6, errors: 4, refused: 0 });

@@ -33,6 +33,16 @@ const OTHERS: readonly string[] = [
   'reconcile',
   'models update',
   'notices test',
+  // They need the key of an operator, and a change that a program proposed: mcp.slow.test.ts.
+  'mcp',
+  'changes',
+  'changes list',
+  'changes show',
+  'changes confirm',
+  'changes reject',
+  // They need a tool that waits for approval: pins.test.ts.
+  'tools show',
+  'tools approve',
   // Sign-in at a gateway: login.slow.test.ts.
   'login',
   'token',
@@ -86,6 +96,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'users show': { good: ['ann'], bad: [''] },
   'users block': { good: ['ann'], bad: [''] },
   'users unblock': { good: ['ann'], bad: [''] },
+  'tools list': NONE,
   audit: { good: [], bad: ['--from', 'x'] },
   models: { good: [], bad: ['--provider', 'missing'] },
   usage: { good: ['--by', 'user,model'], bad: ['--csv'] },
@@ -128,6 +139,7 @@ describe('every command of tollgate', function () {
       plans: { free: { rpm: 60 } },
       tags: { team: ['red'] },
       policies: { mirror: {} },
+      mcp: { admin: true },
     };
     writeFileSync(config, JSON.stringify(settings));
     gateway = startCli(['start'], folder);

@@ -56,14 +56,18 @@ describe('a gateway that a program asks, and its operator', function () {
         .and.to.include('agent');
       const shown = await cli(['audit', 'changes', 'show', id]);
       expect(shown.stdout).to.include(`POST /api/core/admin/accounts/${user}/credit`).and.to.include('agent: more');
+      const list = JSON.parse((await cli(['audit', 'changes', '--json'])).stdout);
+      expect(list.data.data.map((one: { id: string }) => one.id)).to.include(id);
+      const whole = await cli(['audit', 'changes', 'show', id, '--json']);
+      expect(JSON.parse(whole.stdout)).to.have.nested.property('data.state', 'open');
       const own = await cli(['audit', 'changes', 'confirm', id], agent);
       expect(own.code).to.equal(77);
       const done = await cli(['audit', 'changes', 'confirm', id]);
       expect(done, done.stderr).to.include({ code: 0 });
       expect(done.stdout).to.include('5.00');
-      const again = await cli(['audit', 'changes', 'reject', id]);
+      const again = await cli(['audit', 'changes', 'reject', id, '--json']);
       expect(again.code).to.equal(1);
-      expect(again.stderr).to.include('decided already');
+      expect(JSON.parse(again.stdout).error.message).to.include('decided already');
       await client.close();
     });
 

@@ -212,6 +212,46 @@ export function testCalls(subject: StoreUnderTest): void {
       assert.deepEqual({ ...record, ...own }, record);
     });
 
+    it('is found by each value of its own among the calls of all, and by all of them together', async () => {
+      const [account, own] = [subject.name('account'), subject.name('own')];
+      const facts: Partial<CallFacts> = {
+        ...{ userId: own, tags: [`team=${own}`], provider: `p-${own}`, model: `m-${own}`, operation: `o-${own}` },
+        ...{ requested: `alias-${own}`, endUser: `end-${own}`, outcome: 'refused', errorCode: `code-${own}` },
+        ...{ address: '2001:db8:0:7::9', attempts: [{ target: 'p/m', status: 418, ms: 3 }], durationMs: 700_000 },
+      };
+      await call(account, 'own', facts, { amount: 7_000_000 });
+      for (let n = 0; n < 5; n += 1) await call(account, `other ${n}`, { userId: own });
+      const searches: readonly Omit<CallQuery, 'limit'>[] = [
+        ...[{ tag: `team=${own}` }, { provider: `p-${own}` }, { model: `m-${own}` }, { operation: `o-${own}` }],
+        ...[{ requested: `alias-${own}` }, { endUser: `end-${own}` }, { errorCode: `code-${own}` }],
+        ...[{ address: '2001:db8:0:7:0::9' }, { address: '2001:db8::/48' }, { status: 418 }, { minCost: 6_999_999 }],
+        ...[{ minDurationMs: 699_999 }, { outcome: 'refused' as const }, { search: `END-${own}` }],
+      ];
+      for (const search of [...searches, Object.assign({}, ...searches) as Omit<CallQuery, 'limit'>]) {
+        const found = (await readAll(search)).filter((each) => each.account === account);
+        assert.deepEqual(
+          found.map(({ id }) => id),
+          ['own'],
+          JSON.stringify(search),
+        );
+      }
+      for (const search of searches.slice(0, 3))
+        assert.deepEqual(await readAll({ ...search, errorCode: 'none' }), [], JSON.stringify(search));
+    });
+
+    it('is found by the values of a later report, which correct those of its plan', async () => {
+      const [account, own] = [subject.name('account'), subject.name('own')];
+      await ledger().reserve(reservation({ account, requestId: 'late', expiresAt: NOW + 1, floor: -1000 }));
+      await ledger().sweep(NOW + 60_000);
+      const facts: CallFacts = { ...FACTS, outcome: 'error', errorCode: `code-${own}`, endUser: `end-${own}` };
+      await ledger().settle(settlement({ account, requestId: 'late', facts, now: NOW + 90_000 }));
+      for (const search of [{ errorCode: `code-${own}` }, { endUser: `end-${own}` }])
+        assert.deepEqual(
+          (await readAll(search)).map(({ id, outcome }) => [id, outcome]),
+          [['late', 'error']],
+        );
+    });
+
     it('is found in the time it was settled in: from its first moment, before its last', async () => {
       const account = subject.name('account');
       for (const n of [0, 1, 2, 3]) await call(account, `r${n}`, {}, { now: NOW + n });

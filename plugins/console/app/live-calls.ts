@@ -5,8 +5,8 @@ import type { Call } from './shapes.ts';
 /** Maximum lines on a page; older ones are a click away. A browser lays out the whole table for each new line. */
 const MOST = 100;
 const A_PAGE = 100;
-/** Maximum pages of the gateway that are read in one search for rare calls. */
-const MOST_PAGES = 100;
+/** Longest search for rare calls; a click continues it. */
+const LONGEST_MS = 10_000;
 /** Maximum lines added per frame while the backlog is short, so that a slow browser stays responsive. */
 const A_FRAME = 10;
 
@@ -19,17 +19,24 @@ export interface LiveCalls {
   /** True if calls were dropped because they arrived too fast. */
   readonly isCut: boolean;
   readonly next: string | undefined;
+  /** Time back to which calls were searched, if the search is not over. */
+  readonly searchedTo: string | undefined;
   loadOlder(): void;
 }
 
 interface State {
+  readonly searchedTo: string | undefined;
   readonly calls: readonly Call[];
   readonly next: string | undefined;
   readonly error: unknown;
   readonly isLoading: boolean;
 }
 
-const EMPTY: State = { calls: [], next: undefined, error: undefined, isLoading: true };
+interface SearchedPage extends Page<Call> {
+  readonly searched_to?: string;
+}
+
+const EMPTY: State = { calls: [], next: undefined, searchedTo: undefined, error: undefined, isLoading: true };
 
 /**
  * Calls that match a filter, newest first. With `isOn` new ones arrive over one connection, filtered by the gateway.
@@ -64,14 +71,18 @@ function useCallList(filter: Query) {
    */
   const load = async (after: string | undefined): Promise<void> => {
     try {
-      for (let from = after, left = MOST_PAGES; ; left -= 1) {
-        const page = await get<Page<Call>>('/calls', { ...filter, limit: A_PAGE, after: from });
+      const until = performance.now() + LONGEST_MS;
+      let found = 0;
+      for (let from = after; ; ) {
+        const page = await get<SearchedPage>('/calls', { ...filter, limit: A_PAGE - found, after: from });
         if (known.current.key !== key) return;
         const news = takeNew(page.data);
-        const isEnough = page.next === undefined || left <= 1 || (page.data.length >= A_PAGE && news.length > 0);
+        found += news.length;
+        const isEnough = page.next === undefined || found >= A_PAGE || performance.now() > until;
         setState(({ calls }) => ({
           calls: [...calls, ...news].sort(byNewest),
           next: page.next,
+          searchedTo: page.searched_to,
           isLoading: !isEnough,
           error: undefined,
         }));

@@ -179,7 +179,7 @@ export function CallsOverTime({ words }: { words: Query }) {
   const ignored = Object.keys(others).filter((name) => others[name] && !CHART_FILTERS.includes(name));
   const tz = zone.value;
   const overview = useLoad(JSON.stringify([filter, range, tz]), () =>
-    get<Overview>('/overview', { ...filter, range, tz }),
+    get<Overview>('/overview', { ...filter, range, tz, details: 'false' }),
   );
   const { data } = overview;
   if (overview.error !== undefined) return <Problem error={overview.error} retry={overview.reload} />;

@@ -74,14 +74,16 @@ export async function listCalls(
     next = page.next;
     if (next === undefined) return { calls };
     const leftMs = startedMs + (calls.length === 0 ? emptyMs : mostMs) - performance.now();
-    if (calls.length >= limit || leftMs <= 0) return { calls, next };
+    if (calls.length >= limit) return { calls, next };
+    const { searchedTo } = page;
+    if (leftMs <= 0) return { calls, next, ...(searchedTo !== undefined && { searchedTo }) };
     // A store may reply synchronously: let other work run first.
     await setImmediate();
   }
 }
 
-/** Search time for the first match: a rare one among millions of records. */
-const FIRST_MS = 10_000;
+/** Search time for the first match: a part of a name has no index, and the page says how far the search came. */
+const FIRST_MS = 3000;
 
 /** Maximum number of calls that a list sorts or counts, the latest ones, and its search time. */
 const MOST_CALLS = 5000;
@@ -132,8 +134,15 @@ async function countCalls(ledger: Pick<Ledger, 'calls'>, query: CallsQuery): Pro
   return { calls: calls.length, isComplete: next === undefined };
 }
 
+/** Latest time of a date. */
+const LAST_TIME = 8_640_000_000_000_000;
+
 /** Fields of a list in addition to its calls, in the API's form. */
-export function tellCovered({ sortedOf, counted }: FoundCalls): Readonly<Record<string, object>> {
+export function tellCovered({ sortedOf, counted, searchedTo }: FoundCalls): Readonly<Record<string, unknown>> {
   const tell = ({ calls, isComplete }: Covered): object => ({ calls, is_complete: isComplete });
-  return { ...(sortedOf && { sorted_of: tell(sortedOf) }), ...(counted && { count: tell(counted) }) };
+  return {
+    ...(searchedTo !== undefined && { searched_to: new Date(Math.min(searchedTo, LAST_TIME)).toISOString() }),
+    ...(sortedOf && { sorted_of: tell(sortedOf) }),
+    ...(counted && { count: tell(counted) }),
+  };
 }

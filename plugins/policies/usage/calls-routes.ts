@@ -50,6 +50,10 @@ const LIST: Schema = {
       description:
         'True also for pages with few calls: some filters check a limited number of records per page, and `next` continues after them.',
     },
+    searched_to: {
+      type: 'string',
+      description: 'Time back to which calls were searched, if the search took too long. `next` continues there.',
+    },
     count: { ...COVERED, description: 'With `count=true`: number of matching calls.' },
     sorted_of: { ...COVERED, description: 'With `sort`: number of compared calls.' },
     next: { type: 'string', description: 'Value of `after` for the next page.' },

@@ -32,11 +32,9 @@ const MOST_CAUSES = 20;
 
 const COUNT: Schema = { type: 'integer', minimum: 0 };
 const MS_OR_NULL: Schema = { type: ['number', 'null'], description: 'Milliseconds; null without successful calls.' };
-const SUMS = {
-  requests: COUNT,
-  errors: COUNT,
+const SUMS = { requests: COUNT, errors: COUNT, cost_usd: { type: 'string' } } as const;
+const DETAILS = {
   refused: { ...COUNT, description: 'Calls that were rejected before any target was tried.' },
-  cost_usd: { type: 'string' },
   duration_p95_ms: MS_OR_NULL,
   first_byte_p50_ms: MS_OR_NULL,
 } as const;
@@ -89,10 +87,10 @@ const OVERVIEW: Schema = {
       items: {
         type: 'object',
         required: ['at', 'name', ...Object.keys(SUMS)],
-        properties: { at: { type: 'string' }, name: { type: 'string' }, ...SUMS },
+        properties: { at: { type: 'string' }, name: { type: 'string' }, ...SUMS, ...DETAILS },
       },
     },
-    totals: { type: 'object', required: Object.keys(SUMS), properties: SUMS },
+    totals: { type: 'object', required: Object.keys(SUMS), properties: { ...SUMS, ...DETAILS } },
     causes: { type: 'array', items: CAUSE, description: `At most ${MOST_CAUSES}, the most frequent first.` },
     is_complete: {
       type: 'boolean',
@@ -112,6 +110,7 @@ export function overviewRoute({ books }: Pick<PluginApi, 'books'>): Route {
     query: querySchema({
       range: 'hour (in steps of five minutes), day (of an hour) or week (of a day). Default: day.',
       tz: 'Time zone of hours and days, an IANA name such as Europe/Berlin. Default: UTC.',
+      details: 'false leaves out rejections, latency and causes, which are read from records. Default: true.',
       ...descriptions(FILTER_WORDS.filter((word) => word !== 'end_user')),
     }),
     responses: { 200: { description: 'Steps, oldest first.', schema: OVERVIEW } },
@@ -120,7 +119,15 @@ export function overviewRoute({ books }: Pick<PluginApi, 'books'>): Route {
       const range = readChoice(words, 'range', ['day', 'hour', 'week']);
       ctx.set('cache-control', 'no-store');
       const show = showCallsTo(ctx.state.principal);
-      const wanted = { range, zone: readZone(words['tz']), filter: readFilter(words), now: Date.now(), show };
+      const hasDetails = readChoice(words, 'details', ['true', 'false']) === 'true';
+      const wanted = {
+        range,
+        zone: readZone(words['tz']),
+        filter: readFilter(words),
+        now: Date.now(),
+        show,
+        hasDetails,
+      };
       ctx.body = await readOverview(books.ledger, wanted);
     },
   };
@@ -150,15 +157,17 @@ interface Wanted {
   readonly now: number;
   /** Call as the reader may see it: error messages of vendors need a scope. */
   readonly show: ReturnType<typeof showCallsTo>;
+  /** False for sums only, which take no longer with millions of records. */
+  readonly hasDetails: boolean;
 }
 
-async function readOverview(ledger: Calls, { range, zone, filter, now, show }: Wanted): Promise<object> {
+async function readOverview(ledger: Calls, { range, zone, filter, now, show, hasDetails }: Wanted): Promise<object> {
   const { edges, names } = stepsOf(range, zone, now);
   const [from = now, to = now] = [edges[0], edges.at(-1)];
   const [rows, latencies, errors, refusals] = await Promise.all([
     ledger.report({ ...filter, edges, by: [] }),
-    measureLatency(ledger, { filter, by: ['hour'], edges, names }),
-    ...(['error', 'refused'] as const).map((outcome) =>
+    hasDetails ? measureLatency(ledger, { filter, by: ['hour'], edges, names }) : undefined,
+    ...(hasDetails ? (['error', 'refused'] as const) : []).map((outcome) =>
       listCalls(ledger, { filter: { ...filter, outcome }, from, to, limit: MOST_CALLS }, MOST_MS),
     ),
   ]);
@@ -174,9 +183,8 @@ async function readOverview(ledger: Calls, { range, zone, filter, now, show }: W
       name,
       requests: row?.requests ?? 0,
       errors: row?.errors ?? 0,
-      refused: refused[at] ?? 0,
       cost_usd: formatUsd(row?.cost ?? 0n),
-      ...tellLatency(latencies.rows.get(JSON.stringify([name]))),
+      ...(latencies && { refused: refused[at] ?? 0, ...tellLatency(latencies.rows.get(JSON.stringify([name]))) }),
     };
   });
   const sum = (field: 'requests' | 'errors'): number => rows.reduce((total, row) => total + row[field], 0);
@@ -190,9 +198,8 @@ async function readOverview(ledger: Calls, { range, zone, filter, now, show }: W
     totals: {
       requests: sum('requests'),
       errors: sum('errors'),
-      refused: refusals?.calls.length ?? 0,
       cost_usd: formatUsd(rows.reduce((total, { cost }) => total + cost, 0n)),
-      ...tellLatency(latencies.totals),
+      ...(latencies && { refused: refusals?.calls.length ?? 0, ...tellLatency(latencies.totals) }),
     },
     causes: groupCauses(failed).map((group) => describeCause(group, show)),
     is_complete: errors?.next === undefined && refusals?.next === undefined,

@@ -63,6 +63,16 @@ export function createCallTest(search: CallSearch): ((call: CallRow) => boolean)
   return tests.length === 0 ? undefined : (call) => tests.every((test) => test(call));
 }
 
+/** Checks that stores find a searched text in the written form of a record: it has no character that JSON escapes. */
+export function isPlainText(search: string | undefined): boolean {
+  return search !== undefined && /^[\x20-\x7e]+$/.test(search) && !/["\\]/.test(search);
+}
+
+/** Checks that stores find an address in the written form of a record. */
+export function isPlainAddress(address: string | undefined): boolean {
+  return address !== undefined && isIP(address) === 4;
+}
+
 function containsText(part: string): (call: CallRow) => boolean {
   const has = (text: string | undefined): boolean => text?.toLowerCase().includes(part) ?? false;
   return (call) =>

@@ -40,6 +40,8 @@ export interface Report {
   readonly filter: CallFilter;
   /** Groups include the session. */
   readonly bySession: boolean;
+  /** True for one group of all calls, which has the sums of whole hours. */
+  readonly isOfAll: boolean;
   /** Checks a group's dimensions against the filter, as far as they cover it. */
   takes(dimensions: Dimensions): boolean;
   /** Adds the sums of a group that {@link Report.takes}; throws `invalid_request` if there are too many groups. */
@@ -59,6 +61,7 @@ export function createReport(query: ReportQuery, wholeBefore: number): Report {
     spans: planSpans(query.edges, wholeBefore, bySession || needsRecords(filter)),
     filter,
     bySession,
+    isOfAll: by.length === 0 && Object.keys(filter).length === 0,
     takes: (dimensions) => matchesDimensions(filter, dimensions),
     add(interval, dimensions, session, sums) {
       const names = places.map((place) => (place < 0 ? (session ?? '-') : (dimensions[place] ?? '-')));

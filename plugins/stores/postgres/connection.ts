@@ -8,8 +8,8 @@ import {
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { FUNCTIONS, FUNCTIONS_FOR_6, LATE, UNREADABLE } from './functions.ts';
-import { OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
+import { FUNCTIONS, FUNCTIONS_FOR_6, LATE, MOVE_LOCK, UNREADABLE } from './functions.ts';
+import { FILL_8, OLDEST_VERSION, SCHEMA, VERSION } from './schema.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 export type Value = string | number | null | readonly (string | number | null)[];
@@ -108,6 +108,8 @@ function makePool({ url, connections, timeoutMs }: ConnectionOptions): Pool {
 const WORDS = { kind: 'postgres', place: 'database', remedy: 'set store to a new database' } as const;
 /** Maximum duration of creating the schema, including the wait for another process. */
 const MAKE_MS = 60_000;
+/** All records of a new schema have terms. */
+const FIRST_TERMS = "INSERT INTO tollgate.meta VALUES ('terms_from', '0') ON CONFLICT DO NOTHING;";
 export const FIND_META = "SELECT to_regclass('tollgate.meta') IS NOT NULL AS found";
 export const FIND_VERSION = "SELECT value FROM tollgate.meta WHERE name = 'version'";
 
@@ -130,7 +132,9 @@ async function makeSchema(pool: Pool): Promise<void> {
           RAISE EXCEPTION 'unreadable version' USING ERRCODE = '${UNREADABLE}', DETAIL = found;
         END IF;
       END $check$;
-      ${SCHEMA} ${FUNCTIONS} ${version === undefined ? '' : FUNCTIONS_FOR_6}
+      ${SCHEMA}
+      ${version === undefined ? FIRST_TERMS : `SELECT pg_advisory_xact_lock(${MOVE_LOCK}); ${FILL_8}`}
+      ${FUNCTIONS} ${version === undefined ? '' : FUNCTIONS_FOR_6}
       INSERT INTO tollgate.meta VALUES ('version', '${VERSION}') ON CONFLICT (name) DO UPDATE SET value = excluded.value;
       COMMIT; SET statement_timeout = DEFAULT;`,
   });

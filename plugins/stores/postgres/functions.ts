@@ -1,5 +1,7 @@
 import { SUM_NAMES } from '../kit/call-rows.ts';
+import { LAST_PART, PART_MS } from '../kit/call-terms.ts';
 import { TURN_MS } from '../kit/versioned-ledger.ts';
+import { SKEW_MS } from './schema.ts';
 
 // Database functions for atomic operations: one round trip, one transaction, rows locked in a fixed order.
 
@@ -18,6 +20,7 @@ const BYTES_AT_ONCE = 1_000_000;
 /** Time after which one transaction moves no further row: a busy server takes longer for each. */
 const MOVE_MS = 25;
 
+const DAY_PARTS = LAST_PART + 1;
 const SUMS_ADDED = SUM_NAMES.map((name) => `${name} = r.${name} + excluded.${name}`).join(', ');
 const CALL_COLUMNS =
   'account ref at counted_at name user_id key tags operation provider model request_id session outcome sums facts'.split(
@@ -43,7 +46,15 @@ DECLARE found_version text := (SELECT value FROM tollgate.meta WHERE name = 'ver
   owner_ text := (SELECT owner FROM tollgate.turn WHERE until > now_ms);
 BEGIN
   PERFORM tollgate.in_time(deadline);
-  IF found_version <> schema_ THEN RAISE EXCEPTION 'another version' USING ERRCODE = '${UNREADABLE}', DETAIL = found_version; END IF;
+  IF schema_ = '7' AND found_version = '8' THEN
+    -- A gateway of schema 7 writes no terms: records until now are searched without them.
+    IF ends_ IS NOT NULL THEN
+      UPDATE tollgate.meta SET value = (floor(now_ms)::bigint + ${2 * SKEW_MS})::text
+        WHERE name = 'terms_from' AND value::bigint < now_ms + ${SKEW_MS};
+    END IF;
+  ELSIF found_version <> schema_ THEN
+    RAISE EXCEPTION 'another version' USING ERRCODE = '${UNREADABLE}', DETAIL = found_version;
+  END IF;
   SELECT count(*), count(*) FILTER (WHERE l.version = expected.version) INTO there, same
     FROM (SELECT id, version FROM tollgate.ledger WHERE id = ANY (ids) ORDER BY id FOR UPDATE) AS l
     JOIN unnest(ids, versions) AS expected (id, version) ON expected.id = l.id;
@@ -95,6 +106,11 @@ BEGIN
         WHERE c.account = r.account AND c.ref = r.ref;
       INSERT INTO tollgate.rollup AS r SELECT * FROM json_populate_recordset(NULL::tollgate.rollup, ends -> 'rollup') ORDER BY hour, id
         ON CONFLICT (hour, id) DO UPDATE SET ${SUMS_ADDED};
+      INSERT INTO tollgate.hours AS r SELECT hour, ${SUM_NAMES.map((name) => `sum(${name})`).join(', ')}
+        FROM json_populate_recordset(NULL::tollgate.rollup, coalesce(ends -> 'rollup', '[]')) GROUP BY hour
+        ON CONFLICT (hour) DO UPDATE SET ${SUMS_ADDED};
+      INSERT INTO tollgate.call_terms SELECT * FROM json_populate_recordset(NULL::tollgate.call_terms, coalesce(ends -> 'terms', '[]'))
+        ON CONFLICT DO NOTHING;
     EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
       INSERT INTO tollgate.damaged_journal VALUES
         (one.n, floor(extract(epoch FROM clock_timestamp()) * 1000), one.checksum, one.data);
@@ -116,6 +132,69 @@ BEGIN
   DELETE FROM tollgate.calls WHERE ctid = ANY (ARRAY(SELECT ctid FROM tollgate.calls WHERE at < before_ ORDER BY at LIMIT 1000));
   GET DIAGNOSTICS forgotten = ROW_COUNT;
   RETURN forgotten;
+END $$;
+
+-- Deletes up to two thousand terms of the days before a day.
+CREATE OR REPLACE FUNCTION tollgate.forget_terms(deadline double precision, before_ int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE forgotten bigint;
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  DELETE FROM tollgate.call_terms
+    WHERE ctid = ANY (ARRAY(SELECT ctid FROM tollgate.call_terms WHERE day < before_ ORDER BY day LIMIT 2000));
+  GET DIAGNOSTICS forgotten = ROW_COUNT;
+  RETURN forgotten;
+END $$;
+
+-- Records of some parts of time, at least from_ and before a position. A loop, because the planner expects too many rows of a join.
+CREATE OR REPLACE FUNCTION tollgate.calls_of_parts(starts bigint[], from_ bigint, at_ bigint, n_ bigint, only_failed boolean)
+  RETURNS SETOF tollgate.calls LANGUAGE plpgsql STABLE ROWS 1000 AS $$
+DECLARE start bigint;
+BEGIN
+  FOREACH start IN ARRAY starts LOOP
+    IF only_failed THEN
+      RETURN QUERY SELECT * FROM tollgate.calls AS c WHERE c.outcome <> 'ok'
+        AND c.at >= greatest(start, from_) AND c.at < start + ${PART_MS} AND (c.at, c.n) < (at_, n_);
+    ELSE
+      RETURN QUERY SELECT * FROM tollgate.calls AS c
+        WHERE c.at >= greatest(start, from_) AND c.at < start + ${PART_MS} AND (c.at, c.n) < (at_, n_);
+    END IF;
+  END LOOP;
+END $$;
+
+-- Starts of the parts of time from since_ to until_ in which each list of terms has a term, newest first. The rarest list of a day
+-- decides which parts are looked up. Stops after most_ parts, or fewer where each has many records.
+CREATE OR REPLACE FUNCTION tollgate.find_parts(lists jsonb, since_ bigint, until_ bigint, most_ int) RETURNS SETOF bigint
+  LANGUAGE plpgsql STABLE AS $$
+DECLARE first_day int := since_ / ${DAY_PARTS}; last_day int := until_ / ${DAY_PARTS}; day_ int := last_day;
+  low int; high int; rarest jsonb; terms bigint[]; left_ int := most_; rows_ int; dense bigint;
+BEGIN
+  LOOP
+    SELECT max(t.day) INTO day_ FROM tollgate.call_terms AS t WHERE t.day <= day_;
+    EXIT WHEN day_ IS NULL OR day_ < first_day;
+    low := CASE WHEN day_ = first_day THEN since_ % ${DAY_PARTS} ELSE 0 END;
+    high := CASE WHEN day_ = last_day THEN until_ % ${DAY_PARTS} ELSE ${DAY_PARTS - 1} END;
+    rarest := lists -> 0;
+    IF jsonb_array_length(lists) > 1 THEN SELECT l.list INTO rarest FROM jsonb_array_elements(lists) WITH ORDINALITY AS l (list, place) ORDER BY (SELECT count(*) FROM
+      (SELECT FROM tollgate.call_terms AS t WHERE t.day = day_ AND t.term = ANY (ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(l.list) AS e))
+        AND t.part BETWEEN low AND high LIMIT 1000) AS counted), l.place LIMIT 1;
+    END IF;
+    terms := ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(rarest) AS e);
+    SELECT sum(h.requests) INTO dense FROM tollgate.hours AS h
+      WHERE h.hour >= day_::bigint * ${DAY_PARTS * PART_MS} AND h.hour < (day_ + 1)::bigint * ${DAY_PARTS * PART_MS};
+    left_ := least(left_, greatest(1, 2000 * ${DAY_PARTS} / greatest(1, dense)));
+    RETURN QUERY SELECT DISTINCT (day_::bigint * ${DAY_PARTS} + t.part) * ${PART_MS} FROM tollgate.call_terms AS t
+      WHERE t.day = day_ AND t.term = ANY (terms) AND t.part BETWEEN low AND high
+        AND (jsonb_array_length(lists) = 1 OR NOT EXISTS (SELECT FROM jsonb_array_elements(lists) AS l (list) WHERE l.list <> rarest AND NOT EXISTS (
+          SELECT FROM tollgate.call_terms AS o WHERE o.day = day_ AND o.part = t.part
+            AND o.term = ANY (ARRAY(SELECT e::bigint FROM jsonb_array_elements_text(l.list) AS e)))))
+      ORDER BY 1 DESC LIMIT left_;
+    GET DIAGNOSTICS rows_ = ROW_COUNT;
+    left_ := left_ - rows_;
+    EXIT WHEN left_ <= 0;
+    day_ := day_ - 1;
+  END LOOP;
+  -- More parts may follow.
+  IF left_ <= 0 THEN RETURN NEXT -1; END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION tollgate.put_document(deadline double precision, key_ text, value_ text, expires_ bigint)

@@ -13,6 +13,8 @@ import {
   cleanFilter,
   createCallTest,
   type IndexedName,
+  isPlainAddress,
+  isPlainText,
   MOST_LOOKED_AT,
   readCallSpan,
 } from '../kit/call-filter.ts';
@@ -26,6 +28,7 @@ import {
   sumsOf,
   unpackCall,
 } from '../kit/call-rows.ts';
+import { NotedTerms, PART_MS, partOf, termRows, termsOfQuery } from '../kit/call-terms.ts';
 import { digest, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';
 import { factText, readEntryRow } from '../kit/facts.ts';
 import { storeRefused, unreadable } from '../kit/failure.ts';
@@ -134,6 +137,7 @@ function readExpired(row: Row): LedgerKeys {
 
 export function createRows(connection: Connection, timeoutMs: number, journal: JournalMover): VersionedRows {
   const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
+  const noted = new NotedTerms();
   return {
     kind: 'postgres',
     timeoutMs,
@@ -142,12 +146,14 @@ export function createRows(connection: Connection, timeoutMs: number, journal: J
     read,
     commit: async ({ expected, version, rows, turn = null, ...ends }) => {
       const ids = [...expected.keys()];
-      const packed = packEnds(ends);
+      const { terms, keep } = newTerms(noted, ends.records);
+      const packed = packEnds(ends, terms);
       const values = [String(VERSION), ids, [...expected.values()], version, JSON.stringify(rows), packed, turn];
       try {
         const { result } = await connection.write('change_ledger', values);
         if (result !== null) return (result as readonly Row[]).map(readStored);
         if (packed !== null) journal.moveLater();
+        keep();
         return undefined;
       } catch (error) {
         const { cause } = error as Error;
@@ -167,14 +173,39 @@ function readStored({ id, version, text }: Row): StoredRow {
 const RETRIED: ReadonlySet<string> = new Set(['40P01', '40001', CONFLICT]);
 
 /** Packs a journal row: ends of calls for `move_journal`. Null if no call has ended. */
-function packEnds({ entries, records, rollup }: Pick<LedgerCommit, 'entries' | 'records' | 'rollup'>): string | null {
+function packEnds(
+  { entries, records, rollup }: Pick<LedgerCommit, 'entries' | 'records' | 'rollup'>,
+  terms: ReturnType<typeof termRows>,
+): string | null {
   if (entries.length + records.length + rollup.length === 0) return null;
   return JSON.stringify({
     entries: entries.map(packEntry),
     calls: records.filter(({ before }) => !before).map(packRecord),
     corrected: records.filter(({ before }) => before).map(packRecord),
     rollup: rollup.map(packSums),
+    terms,
   });
+}
+
+/** Terms of records that this process has not written yet. `keep` remembers them, after their commit. */
+function newTerms(
+  noted: NotedTerms,
+  records: readonly WrittenRecord[],
+): { readonly terms: ReturnType<typeof termRows>; keep(): void } {
+  const rows: ReturnType<typeof termRows>[number][] = [];
+  const written: (() => void)[] = [];
+  for (const { at, facts, cost } of records) {
+    const news = noted.findNew(at, facts, cost);
+    if (news.length === 0) continue;
+    rows.push(...termRows(at, news));
+    written.push(() => noted.keep(at, news));
+  }
+  return {
+    terms: rows,
+    keep: () => {
+      for (const each of written) each();
+    },
+  };
 }
 
 function packEntry({ account, n, kind, ref, amount, reason, at }: WrittenEntry): object {
@@ -218,6 +249,13 @@ const MOST_GROUPS = 50_001;
 
 /** Sources of a report, with their columns. */
 const SOURCES = Object.freeze({
+  all: {
+    table: 'tollgate.hours',
+    time: 'hour',
+    account: "''",
+    bounds: 'SELECT min(hour) AS first, max(hour) AS last FROM tollgate.hours',
+    sums: SUM_NAMES.map((name) => `sum(${name})`).join(', '),
+  },
   hours: {
     table: 'tollgate.rollup',
     time: 'hour',
@@ -243,14 +281,15 @@ async function readReport(connection: Connection, query: ReportQuery): Promise<r
   for (;;) {
     const from = await readFrom();
     const report = createReport(query, from);
-    for (const source of ['hours', 'calls'] as const) await readSource(connection, query, report, source);
+    for (const source of [report.isOfAll ? 'all' : 'hours', 'calls'] as const)
+      await readSource(connection, query, report, source);
     // Records deleted meanwhile may be missing, so read again without them.
     if ((await readFrom()) === from) return report.rows();
   }
 }
 
 async function readSource(connection: Connection, query: ReportQuery, report: Report, of: Source): Promise<void> {
-  const spans = report.spans.filter((span) => span.of === of);
+  const spans = report.spans.filter((span) => span.of === (of === 'calls' ? 'calls' : 'hours'));
   const [first, last] = [spans[0], spans.at(-1)];
   if (!first || !last) return;
   const { bounds } = SOURCES[of];
@@ -363,6 +402,8 @@ function filterSql(filter: CallFilter, accountColumn: string, values: Value[]): 
 }
 
 async function forgetCalls(connection: Connection, before: number): Promise<number> {
+  const { day } = partOf(hourOf(before));
+  while (whole((await connection.write('forget_terms', [day]))['result']) > 0);
   for (let total = 0; ; ) {
     const forgotten = whole((await connection.write('forget_calls', [hourOf(before)]))['result']);
     total += forgotten;
@@ -370,15 +411,38 @@ async function forgetCalls(connection: Connection, before: number): Promise<numb
   }
 }
 
+/** Returns the SQL conditions of a search, as {@link filterSql} does. They find a superset of the records. */
+function searchSql(query: CallQuery, values: Value[]): string {
+  const { endUser, address, errorCode, status, requested, minCost, minDurationMs, search } = query;
+  const conditions: string[] = [];
+  const add = (value: string | number | undefined, write: (place: string) => string): void => {
+    if (value === undefined) return;
+    values.push(value);
+    conditions.push(` AND ${write(`$${values.length}`)}`);
+  };
+  add(minCost, (place) => `sums[${COST}] >= ${place}`);
+  add(minDurationMs, (place) => `(facts::jsonb ->> 'durationMs')::bigint >= ${place}`);
+  add(errorCode, (place) => `facts::jsonb ->> 'errorCode' = ${place}`);
+  add(endUser && factText(endUser), (place) => `facts::jsonb ->> 'endUser' = ${place}`);
+  add(requested, (place) => `coalesce(facts::jsonb ->> 'requested', model) = ${place}`);
+  add(status && JSON.stringify({ attempts: [{ status }] }), (place) => `facts::jsonb @> ${place}::jsonb`);
+  if (isPlainAddress(address)) add(address, (place) => `strpos(facts, ${place}) > 0`);
+  if (isPlainText(search)) add(search?.toLowerCase(), (place) => `strpos(${SEARCHED}, ${place}) > 0`);
+  return conditions.join('');
+}
+
+/** Texts of a record with the names that a search may name a part of. */
+const SEARCHED = `lower(concat_ws(' ', facts, user_id, name, key, tags, model, provider, session, ref, request_id))`;
+
 /** Columns of the names that have an index together with `at, n`. */
 const INDEX_COLUMNS: Readonly<Record<IndexedName, string>> = Object.freeze({ ...COLUMNS, account: 'name' });
 
 /**
  * Builds the statement of a page. It scans some records in index order, keeps those that match the filter, and returns
  * where it stopped. The index column is part of the order and the row bounds, so that no other index is used. Otherwise
- * the planner would scan all calls by time for a rare value.
+ * the planner would scan all calls by time for a rare value. With `parts`, it scans these parts of time.
  */
-export function pageStatement(query: CallQuery) {
+export function pageStatement(query: CallQuery, parts?: readonly number[]) {
   const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
   const index = chooseIndex(filter);
@@ -395,10 +459,15 @@ export function pageStatement(query: CallQuery) {
   const test = createCallTest(query);
   const isAllWanted = !test && Object.keys(filter).length === Number(index !== undefined);
   const looked = isAllWanted ? limit + 1 : MOST_LOOKED_AT;
-  // A test of records follows the statement, so it may reject any of its rows.
-  if (test) values[3] = MOST_LOOKED_AT;
-  const text = `WITH looked AS MATERIALIZED (SELECT * FROM tollgate.calls WHERE ${bounds} ORDER BY ${order} LIMIT ${looked}),
-      found AS (SELECT * FROM looked WHERE true${filterSql(filter, 'name', values)} ORDER BY at DESC, n DESC LIMIT $4)
+  // The conditions find a superset of these, so all of its rows are tested.
+  if (query.search !== undefined || query.address !== undefined) values[3] = MOST_LOOKED_AT;
+  const isFailed = index === undefined && (filter.outcome ?? 'ok') !== 'ok';
+  const scanned = parts
+    ? `SELECT * FROM tollgate.calls_of_parts($${values.push([...parts])}::bigint[], $1, $2, $3, ${isFailed})`
+    : `SELECT * FROM tollgate.calls WHERE ${isFailed ? "outcome <> 'ok' AND " : ''}${bounds} ORDER BY ${order} LIMIT ${looked}`;
+  const text = `WITH looked AS MATERIALIZED (${scanned}),
+      found AS (SELECT * FROM looked WHERE true${filterSql(filter, 'name', values)}${searchSql(query, values)}
+        ORDER BY at DESC, n DESC LIMIT $4)
     SELECT f.ref, f.at, f.counted_at, f.n, f.sums[${COST}] AS cost, f.request_id, f.session, f.outcome, f.facts,
       ARRAY[f.name, f.user_id, f.key, f.tags, f.operation, f.provider, f.model] AS dimensions,
       (SELECT count(*) FROM looked) AS looked, l.at AS last_at, l.n AS last_n
@@ -406,8 +475,52 @@ export function pageStatement(query: CallQuery) {
   return { text, values, limit, looked, test };
 }
 
+const TERMS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'terms_from'";
+const FIND_PARTS = 'SELECT start FROM tollgate.find_parts($1::jsonb, $2, $3, $4) AS start';
+/** Number of parts that one statement reads at least. */
+const MOST_PARTS = 200;
+/** The same of failed calls: more take longer than all failed calls of their time. */
+const MOST_PARTS_OF_FAILED = 100;
+/** Time after every record. */
+const FOREVER = 8_640_000_000_000_000;
+
+/** Parts of time with the terms of a page, newest first. */
+interface FoundParts {
+  readonly starts: readonly number[];
+  /** Where the search continues: below the parts, or below the records with terms. */
+  readonly next: number | undefined;
+}
+
+/** Finds the parts of time that a page should read; undefined if it should read all records of its index. */
+async function findParts(connection: Connection, query: CallQuery): Promise<FoundParts | undefined> {
+  const filter = cleanFilter(query);
+  const { outcome, ...others } = query;
+  // Most failed calls are errors, which have an index.
+  const lists = termsOfQuery(outcome === 'error' ? others : query);
+  // An index by a name has few records.
+  if (lists.length === 0 || chooseIndex(filter) !== undefined) return undefined;
+  const { from, to, before } = readCallSpan(query);
+  const end = Math.min(before && before.at < to ? before.at + 1 : to, FOREVER);
+  const since = whole((await connection.read('terms_from', TERMS_FROM, []))[0]?.['value'] ?? 0);
+  const first = Math.max(from, since);
+  if (first >= end) return undefined;
+  const isFailed = (filter.outcome ?? 'ok') !== 'ok';
+  const most = isFailed ? MOST_PARTS_OF_FAILED : Math.max(MOST_PARTS, Math.min(query.limit, MOST_LOOKED_AT / 2));
+  const span = [Math.floor(first / PART_MS), Math.floor((end - 1) / PART_MS), most] as const;
+  const rows = await connection.read('find_parts', FIND_PARTS, [JSON.stringify(lists), ...span]);
+  const found = rows.map(({ start }) => whole(start));
+  const hasMore = rows.length > 0 && Number(rows.at(-1)?.['start']) === -1;
+  const starts = hasMore ? found.slice(0, -1) : found;
+  if (hasMore && isFailed) return undefined;
+  const lowest = hasMore ? starts.at(-1) : undefined;
+  return { starts, next: lowest ?? (since > from ? since : undefined) };
+}
+
 async function readPage(connection: Connection, query: CallQuery): Promise<CallPage> {
-  const { text, values, limit, looked, test } = pageStatement(query);
+  const parts = await findParts(connection, query);
+  if (parts?.starts.length === 0)
+    return parts.next === undefined ? { calls: [] } : readPage(connection, { ...query, to: parts.next });
+  const { text, values, limit, looked, test } = pageStatement(query, parts?.starts);
   const rows = await connection.read('', text, values);
   const found: { readonly row: Row; readonly call: CallRow }[] = [];
   for (const row of rows) {
@@ -419,9 +532,11 @@ async function readPage(connection: Connection, query: CallQuery): Promise<CallP
   const last = found[limit - 1]?.row;
   if (found.length > limit && last !== undefined)
     return { calls, next: callCursor({ at: whole(last['at']), tie: String(last['n']) }) };
+  const pageBefore = (at: number, tie: string): CallPage => ({ calls, next: callCursor({ at, tie }), searchedTo: at });
+  if (parts) return parts.next === undefined ? { calls } : pageBefore(parts.next, '');
   const [{ looked: count, last_at: at, last_n: n } = {}] = rows;
   if (whole(count ?? 0) < looked) return { calls };
-  return { calls, next: callCursor({ at: whole(at), tie: String(n) }) };
+  return pageBefore(whole(at), String(n));
 }
 
 /** Reads the table position of a cursor; without a position, the cursor is before all calls of its millisecond. */

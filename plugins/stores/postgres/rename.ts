@@ -1,5 +1,6 @@
 import type { Ledger } from '../../../contract/index.ts';
 import { dimensionsOf, otherFacts, ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
+import { termRows, termsOf } from '../kit/call-terms.ts';
 import { digest } from '../kit/check.ts';
 import { createRename, type RenamedCall, type Renaming } from '../kit/rename.ts';
 import { accountRowId, nextVersion, pack, readAccountRow } from '../kit/versioned-ledger.ts';
@@ -16,6 +17,8 @@ const REPLACE_CALLS = `UPDATE tollgate.calls AS c SET account = CASE WHEN c.name
     name = r.name, user_id = r.user_id, tags = r.tags, session = r.session, facts = r.facts
   FROM json_to_recordset($3) AS r (at bigint, ref text, former text, name text, user_id text, tags text, session text, facts text)
   WHERE c.at = r.at AND c.ref = r.ref AND c.name = r.former`;
+const ADD_TERMS = `INSERT INTO tollgate.call_terms
+  SELECT DISTINCT * FROM json_populate_recordset(NULL::tollgate.call_terms, $1) ON CONFLICT DO NOTHING`;
 const REMAINING =
   'SELECT 1 FROM tollgate.calls WHERE user_id = $1 UNION ALL SELECT 1 FROM tollgate.calls WHERE name = $1 LIMIT 1';
 
@@ -105,6 +108,9 @@ export function createPostgresRename(connection: Connection, reads: Reads): NonN
     isRunning,
     replaceCalls: async (changes, { shown, id }) => {
       await run(REPLACE_CALLS, [shown, id, JSON.stringify(changes.map(packChange))]);
+      await run(ADD_TERMS, [
+        JSON.stringify(changes.flatMap(({ after }) => termRows(after.at, termsOf(after, after.cost)))),
+      ]);
     },
     async renameAccount(renaming) {
       await renameEntries(renaming);

@@ -9,9 +9,12 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
  * Version of {@link SCHEMA} and {@link FUNCTIONS}. A change of either increases it, with a migration of the previous
  * version and a test. Versions before {@link OLDEST_VERSION} belong to unreleased builds and are rejected.
  */
-export const VERSION = 7;
+export const VERSION = 8;
 /** Oldest version that a start migrates. */
 export const OLDEST_VERSION = 6;
+
+/** Maximum clock difference of gateways. */
+export const SKEW_MS = 60_000;
 
 const SUMS = SUM_NAMES.map((name) => `${name} bigint NOT NULL`).join(', ');
 const BALANCES = ['balance', 'held', 'spent', 'credited', 'last_entry', 'updated_at'];
@@ -51,6 +54,12 @@ CREATE INDEX IF NOT EXISTS calls_of_user ON tollgate.calls (user_id, at, n);
 CREATE INDEX IF NOT EXISTS calls_of_key ON tollgate.calls (key, at, n);
 CREATE INDEX IF NOT EXISTS calls_of_session ON tollgate.calls (session, at, n) WHERE session IS NOT NULL;
 CREATE INDEX IF NOT EXISTS calls_of_request ON tollgate.calls (request_id, at, n);
+-- Few records, which operators look for most.
+CREATE INDEX IF NOT EXISTS calls_failed ON tollgate.calls (at, n) WHERE outcome <> 'ok';
+-- Parts of a day with a record that has a term, a hash of one of its values. Records before terms_from in meta have none.
+CREATE TABLE IF NOT EXISTS tollgate.call_terms (day int, term bigint, part int, PRIMARY KEY (day, term, part));
+-- Sums of all groups of an hour.
+CREATE TABLE IF NOT EXISTS tollgate.hours (hour bigint PRIMARY KEY, ${SUMS}) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS tollgate.rollup (hour bigint, id text, account text NOT NULL, user_id text NOT NULL,
   key text NOT NULL, tags text NOT NULL, operation text NOT NULL, provider text NOT NULL, model text NOT NULL,
   ${SUMS}, PRIMARY KEY (hour, id));
@@ -71,4 +80,12 @@ CREATE UNLOGGED TABLE IF NOT EXISTS tollgate.windows (key text COLLATE "C" PRIMA
   resets_at bigint NOT NULL) WITH (fillfactor = 50);
 CREATE UNLOGGED TABLE IF NOT EXISTS tollgate.leases (key text, id text, expires_at bigint NOT NULL, PRIMARY KEY (key, id));
 CREATE TABLE IF NOT EXISTS tollgate.numbers (key text PRIMARY KEY, value bigint NOT NULL) WITH (fillfactor = 50);
+`;
+
+/** Fills the tables of schema 8 from an earlier one, while no process moves the journal. */
+export const FILL_8 = `
+INSERT INTO tollgate.hours SELECT hour, ${SUM_NAMES.map((name) => `sum(${name})`).join(', ')} FROM tollgate.rollup
+  GROUP BY hour ON CONFLICT DO NOTHING;
+INSERT INTO tollgate.meta VALUES ('terms_from', (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${SKEW_MS})::text)
+  ON CONFLICT DO NOTHING;
 `;

@@ -4,6 +4,7 @@ import { type Dimensions, dimensionsOf, hourOf, packFacts, SUM_NAMES, type Sums,
 import { factText } from '../kit/facts.ts';
 import { type JournalMove, JournalMover } from '../kit/journal-mover.ts';
 import type { CallRecord, LedgerChange, LedgerKeys } from '../kit/ledger.ts';
+import { CallTerms } from './call-terms.ts';
 import type { CallsSql } from './calls-sql.ts';
 import type { Database, SqlValue } from './driver.ts';
 import type { Writer } from './writer.ts';
@@ -71,6 +72,7 @@ export class Journal {
       this.#items = [];
       calls.groups.clear();
       calls.names.clear();
+      calls.terms.clear();
     });
   }
 
@@ -135,12 +137,13 @@ export class Journal {
 
   /** Clears cached numbers of groups and names if another process has deleted some. Runs after each commit of another process. */
   checkRenames(): void {
-    const { sql, groups, names } = this.#calls;
+    const { sql, groups, names, terms } = this.#calls;
     const renames = Number(sql.renames.get()?.['value'] ?? 0);
     if (renames === this.#renames) return;
     this.#renames = renames;
     groups.clear();
     names.clear();
+    terms.clear();
   }
 
   /** Moves all current rows. */
@@ -250,6 +253,8 @@ function isBefore(before: unknown): boolean {
   return before === null || (Array.isArray(before) && typeof before[0] === 'number' && isSums(before[1]));
 }
 
+const COST = SUM_NAMES.indexOf('cost');
+
 /** Sums that a move adds to one group of one hour. */
 interface CountedGroup {
   readonly hour: number;
@@ -286,7 +291,7 @@ class Move {
 
   #addRecord(ref: string, owner: string, record: RecordItem): void {
     const [at, countedAt, group, shown, request, session, outcome, facts, sums, before] = record;
-    const { sql, groups, names } = this.#calls;
+    const { sql, groups, names, terms } = this.#calls;
     const hour = hourOf(countedAt);
     if (before) this.#count(hour, before[0], before[1], -1);
     this.#count(hour, group, sums, 1);
@@ -300,6 +305,7 @@ class Move {
     for (let index = 1; index < sums.length; index += 1) values.push(sums[index] ?? 0);
     if (before) sql.replace.run(...values, at, ref, ownerId);
     else sql.add.run(...values);
+    terms.notePacked(at, dimensions, { outcome, packed: facts, cost: sums[COST] ?? 0 });
   }
 
   #next(): number {
@@ -328,10 +334,15 @@ class Move {
   /** Writes the sums. */
   end(): void {
     const { sql } = this.#calls;
+    const hours = new Map<number, number[]>();
     for (const { hour, group, sums } of this.#counted.values()) {
       sql.count.run(hour, group, ...sums);
       if ((sums[0] ?? 0) <= 0) sql.dropEmpty.run(hour, group);
+      const all = hours.get(hour);
+      if (all) for (let at = 0; at < sums.length; at += 1) all[at] = (all[at] ?? 0) + (sums[at] ?? 0);
+      else hours.set(hour, [...sums]);
     }
+    for (const [hour, sums] of hours) sql.countHour.run(hour, ...sums);
     for (const [account, n] of this.#newest) this.#sql.markNewest.run(n, account);
     this.#sql.keepEnded.run();
     this.#sql.dropEnded.run();
@@ -440,8 +451,9 @@ export interface CallsTables {
   readonly sql: CallsSql;
   readonly groups: CallGroups;
   readonly names: CallNames;
+  readonly terms: CallTerms;
 }
 
 export function openCallsTables(sql: CallsSql): CallsTables {
-  return { sql, groups: new CallGroups(sql), names: new CallNames(sql) };
+  return { sql, groups: new CallGroups(sql), names: new CallNames(sql), terms: new CallTerms(sql.terms) };
 }

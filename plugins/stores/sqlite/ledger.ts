@@ -1,5 +1,6 @@
 import type {
   AccountRow,
+  CallFilter,
   CallPage,
   CallQuery,
   CallRow,
@@ -16,18 +17,29 @@ import {
   chooseIndex,
   cleanFilter,
   createCallTest,
+  isPlainAddress,
+  isPlainText,
   MOST_LOOKED_AT,
   noCallCursor,
   readCallSpan,
 } from '../kit/call-filter.ts';
-import { hourOf, LONGEST_LAG_MS, ROLLUP_DIMENSIONS, readTotals, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
+import {
+  hourOf,
+  LONGEST_LAG_MS,
+  ROLLUP_DIMENSIONS,
+  readTotals,
+  SUM_NAMES,
+  type Totals,
+  unpackCall,
+} from '../kit/call-rows.ts';
 import { pageLimit, readCursor, storeKey } from '../kit/check.ts';
-import { readEntryRow } from '../kit/facts.ts';
+import { factText, readEntryRow } from '../kit/facts.ts';
 import { createLedgerChanges } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
-import { prepareCalls } from './calls-sql.ts';
-import type { Database, Statement } from './driver.ts';
+import type { SearchLimits } from './call-terms.ts';
+import { prepareCalls, type RecordWay } from './calls-sql.ts';
+import type { Database, SqlValue, Statement } from './driver.ts';
 import { type CallGroups, type CallNames, type CallsTables, Journal, openCallsTables } from './journal.ts';
 import { type LedgerSql, LedgerTables, readBalance, readBudgetStart, readName } from './ledger-rows.ts';
 import { createSqliteRename } from './rename.ts';
@@ -136,6 +148,8 @@ export function createCallReads(
       const whole = hourOf(before);
       await journal.read('ledger.forgetCalls', () => undefined);
       await writer.write('ledger.forgetCalls', () => tables.sql.markWhole.run(whole));
+      for (let deleted = FORGET_BATCH; deleted === FORGET_BATCH; )
+        deleted = await writer.write('ledger.forgetCalls', () => tables.terms.forget(whole, FORGET_BATCH));
       let total = 0;
       for (let deleted = FORGET_BATCH; deleted === FORGET_BATCH; total += deleted)
         deleted = await writer.write('ledger.forgetCalls', () =>
@@ -146,43 +160,81 @@ export function createCallReads(
   };
 }
 
+/** Values of the conditions of a page, in the order of its statement; null for absent ones. */
+function conditionsOf(filter: CallFilter, query: CallQuery): (string | number | null)[] {
+  const { account, userId, key, tag, provider, model, operation, session, outcome, requestId } = filter;
+  const { minCost, minDurationMs, errorCode, endUser, requested, status, address, search } = query;
+  const texts = [account, userId, key, tag, provider, model, operation, session, outcome, requestId];
+  const searched = [minCost, minDurationMs, errorCode, endUser && factText(endUser), requested, status];
+  return [
+    ...[...texts, ...searched].map((value) => value ?? null),
+    isPlainAddress(address) ? (address ?? null) : null,
+    isPlainText(search) ? `%${search?.replaceAll(/[!%_]/g, '!$&')}%` : null,
+  ];
+}
+
+/** Chooses how to find the records of a filter. */
+function wayOf(filter: CallFilter, index: ChosenIndex | undefined): RecordWay {
+  if (index) return index.name;
+  return filter.outcome === undefined || filter.outcome === 'ok' ? 'all' : 'failed';
+}
+
 /**
  * Scans records step by step until the page is full, no records are left, or the limit of records or time is reached.
+ * Reads only the parts of the time that have the terms of the query.
  */
-function readPage({ sql: { reads }, names }: CallsTables, query: CallQuery): CallPage {
+function readPage({ sql: { reads }, names, terms }: CallsTables, query: CallQuery): CallPage {
   const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
-  const { account, userId, key, tag, provider, model, operation, session, outcome, requestId } = filter;
-  const texts = [account, userId, key, tag, provider, model, operation, session, outcome, requestId];
-  const wanted = texts.map((text) => text ?? null);
+  const wanted = conditionsOf(filter, query);
   const index = chooseIndex(filter);
-  const { page, lastOfPage } = reads[index?.name ?? 'all'];
+  const way = wayOf(filter, index);
+  const { page, parts, lastOfPage } = reads[way];
   const test = createCallTest(query);
   const isAllWanted = !test && Object.keys(filter).length === Number(index !== undefined);
   const step = isAllWanted ? limit + 1 : STEP;
+  // The statement finds a superset of these, so all of its rows are tested.
+  const isTested = query.search !== undefined || query.address !== undefined;
   const until = performance.now() + PIECE_MS;
   const found: { readonly place: RowPosition; readonly call: CallRow }[] = [];
-  const calls = (): readonly CallRow[] => found.slice(0, limit).map(({ call }) => call);
-  let place = before && before.at < to ? readPlace(before) : { at: to, tie: NOTHING_BEFORE };
+  const first = before && before.at < to ? readPlace(before) : { at: to, tie: NOTHING_BEFORE };
   const value = index ? indexValue(names, index) : null;
-  for (let looked = 0; looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < until); looked += step) {
-    const span = [value, from, place.at, place.tie] as const;
-    // A test of records follows the statement, so it may reject any of its rows.
-    const rows = page.all(...span, step, ...wanted, test ? step : limit + 1 - found.length);
+  const add = (rows: readonly Row[]): void => {
     for (const row of rows) {
+      if (found.length > limit) return;
       const call = readRow(row);
-      if (test?.(call) === false) continue;
-      found.push({ place: { at: Number(row['at']), tie: Number(row['n']) }, call });
-      if (found.length > limit) break;
+      if (test?.(call) !== false) found.push({ place: { at: Number(row['at']), tie: Number(row['n']) }, call });
     }
-    const last = found[limit - 1];
-    if (found.length > limit && last) return { calls: calls(), next: cursorOf(last.place) };
-    const end = lastOfPage.get(...span, step - 1);
-    if (!end) return { calls: calls() };
-    place = placeOf(end);
+  };
+  const calls = (): readonly CallRow[] => found.slice(0, limit).map(({ call }) => call);
+  const mostRows = (): number => (isTested ? -1 : limit + 1 - found.length);
+  const limits: SearchLimits = {
+    most: Math.max(MIN_PARTS, limit),
+    hasMore: (span, count) =>
+      way === 'all' || lastOfPage.get(value, span.from, span.to, NOTHING_BEFORE, count) !== undefined,
+  };
+  let looked = 0;
+  const searched = { from, to: first.tie === NOTHING_BEFORE ? first.at : first.at + 1 };
+  for (const span of terms.find(query, searched, limits)) {
+    let place: RowPosition | undefined = span.to > first.at ? first : { at: span.to, tie: NOTHING_BEFORE };
+    while (place) {
+      if (looked >= MOST_LOOKED_AT || (looked > 0 && performance.now() >= until))
+        return { calls: calls(), next: cursorOf(place), searchedTo: place.at };
+      const bounds: readonly [SqlValue, number, number, number] = [value, span.from, place.at, place.tie];
+      if (span.parts) add(parts.all(...bounds, JSON.stringify(span.parts), ...wanted, mostRows()));
+      else add(page.all(...bounds, step, ...wanted, mostRows()));
+      const last = found[limit - 1];
+      if (found.length > limit && last) return { calls: calls(), next: cursorOf(last.place) };
+      const end: Row | undefined = span.parts ? undefined : lastOfPage.get(...bounds, step - 1);
+      looked += step;
+      place = end && placeOf(end);
+    }
   }
-  return { calls: calls(), next: cursorOf(place) };
+  return { calls: calls() };
 }
+
+/** Minimum number of parts that one statement reads. */
+const MIN_PARTS = 50;
 
 /** Returns the value to look up in an index. Unknown names become a number that no row has. */
 function indexValue(names: CallNames, { name, value }: ChosenIndex): string | number {
@@ -230,6 +282,11 @@ async function readReport(
   await turns.next();
   let until = performance.now() + PIECE_MS;
   for (const span of report.spans) {
+    if (span.of === 'hours' && report.isOfAll) {
+      const all = await writer.readLatest('ledger.report', () => tables.sql.sumAll.get(span.from, span.to));
+      if (all && all['requests'] !== null) report.add(span.interval, [], undefined, totalsOf(all));
+      continue;
+    }
     const read = span.of === 'hours' ? readHours : readCalls;
     for (let place: RowPosition | undefined = { at: span.from, tie: NOTHING_BEFORE }; place; ) {
       const start: RowPosition = place;
@@ -295,6 +352,10 @@ function addSums(groups: CallGroups, report: Report, interval: number, rows: rea
     const dimensions = groups.dimensionsOf(Number(row['group_id']));
     if (!report.takes(dimensions)) continue;
     const name = row['session'] == null ? undefined : String(row['session']);
-    report.add(interval, dimensions, name, readTotals(SUM_NAMES.map((sum) => row[sum])));
+    report.add(interval, dimensions, name, totalsOf(row));
   }
+}
+
+function totalsOf(row: Row): Totals {
+  return readTotals(SUM_NAMES.map((sum) => row[sum]));
 }

@@ -20,7 +20,7 @@ const PAGE = 500;
 /** Creates the erasure of names. Sums, the account and the names of the tables change in one transaction. */
 export function createSqliteRename(database: Database, parts: Parts): NonNullable<Ledger['rename']> {
   const { ledger, tables, writer, journal, calls } = parts;
-  const { groups, names } = calls;
+  const { groups, names, terms } = calls;
   const sql = prepareRename(database);
   const isRunning = ({ account, name }: Renaming): boolean => sql.running.get(account, name) !== undefined;
   let startedAt = 0;
@@ -69,6 +69,7 @@ export function createSqliteRename(database: Database, parts: Parts): NonNullabl
     tables.forget();
     groups.clear();
     names.clear();
+    terms.clear();
     return true;
   };
 
@@ -88,6 +89,7 @@ export function createSqliteRename(database: Database, parts: Parts): NonNullabl
           const { id, account: _account, cost: _cost, at, countedAt: _countedAt, ...facts } = after;
           const former = names.idOf(before.account);
           sql.replace.run(owner, account, user, group, after.session ?? null, packFacts(facts), at, id, former);
+          terms.note(at, after, after.cost);
         }
       }),
     renameAccount: async (renaming) => {

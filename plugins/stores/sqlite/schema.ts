@@ -113,6 +113,25 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   CREATE TABLE damaged_journal (n INTEGER PRIMARY KEY, found_at INTEGER NOT NULL, checksum, data);
   `,
   },
+  {
+    version: 9,
+    sql: `
+  -- Parts of a day with a record that has a term, a hash of one of its values. Records before the mark terms_from have none.
+  CREATE TABLE call_terms (day INTEGER NOT NULL, term INTEGER NOT NULL, part INTEGER NOT NULL,
+    PRIMARY KEY (day, term, part)) WITHOUT ROWID;
+  INSERT INTO marks SELECT 'terms_from', coalesce(max(at) + 1, 0) FROM calls;
+  -- Few records, which operators look for most.
+  CREATE INDEX calls_failed ON calls (at, n) WHERE outcome <> 'ok';
+  -- Sums of all groups of an hour.
+  CREATE TABLE hours (hour INTEGER PRIMARY KEY, requests INTEGER NOT NULL, errors INTEGER NOT NULL,
+    estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
+    characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL);
+  INSERT INTO hours SELECT hour, sum(requests), sum(errors), sum(estimated), sum(unpriced), sum(prompt_tokens),
+    sum(completion_tokens), sum(cached_tokens), sum(reasoning_tokens), sum(characters), sum(cost), sum(saved)
+    FROM rollup GROUP BY hour;
+  `,
+  },
 ]);
 
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;

@@ -25,6 +25,7 @@ export function createSqliteTransfer(
   writer.onRollback(() => {
     calls.groups.clear();
     calls.names.clear();
+    calls.terms.clear();
   });
   const write = createWriter(database, calls);
   return {
@@ -141,7 +142,10 @@ type Writers = { readonly [Is in MovedRow['is']]: (row: Extract<MovedRow, { read
  * Creates a function that writes rows inside a transaction. The transaction may run twice, so the function caches
  * nothing outside the tables.
  */
-function createWriter(database: Database, { sql, groups, names }: CallsTables): (rows: readonly MovedRow[]) => void {
+function createWriter(
+  database: Database,
+  { sql, groups, names, terms }: CallsTables,
+): (rows: readonly MovedRow[]) => void {
   const insert = (table: string, columns: string): Statement =>
     database.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`);
   const documents = insert('documents', 'namespace, key, value, expires');
@@ -198,8 +202,12 @@ function createWriter(database: Database, { sql, groups, names }: CallsTables): 
         countedAt,
         ...sumsOf(facts, cost).slice(1),
       );
+      terms.note(at, facts, cost);
     },
-    hour: ({ hour, dimensions, sums }) => void sql.count.run(hour, groups.idOf(dimensions), ...sums),
+    hour({ hour, dimensions, sums }) {
+      sql.count.run(hour, groups.idOf(dimensions), ...sums);
+      sql.countHour.run(hour, ...sums);
+    },
     records_from: () => undefined,
   };
   return (rows) => {

@@ -83,6 +83,35 @@ describe('a sqlite store of an earlier build', () => {
     await store.close();
   });
 
+  it('of schema 7 finds its old calls by every value, and new ones too', async () => {
+    await writeSqliteFixture(folder, 'sqlite-schema-7.sql');
+    const store = await openSqlite({ folder });
+    const { ledger } = store;
+    const all = (await ledger.calls({ limit: 100 })).calls;
+    const facts = { ...FACTS, model: all[0]?.model ?? '', endUser: 'new' };
+    const now = Date.now();
+    await ledger.reserve({
+      account: 'ada',
+      requestId: 'new',
+      amount: 1,
+      floor: 0,
+      expiresAt: now + 60_000,
+      facts,
+      now,
+    });
+    await ledger.settle({ account: 'ada', requestId: 'new', amount: 1, facts, now });
+    for (const { id, model, provider, outcome } of all) {
+      const { calls } = await ledger.calls({ model, provider, outcome, limit: 100 });
+      expect(calls.map((call) => call.id)).to.include(id);
+    }
+    const ofModel = await ledger.calls({ model: facts.model, limit: 100 });
+    expect(ofModel.calls.map(({ id }) => id)).to.include.members(['new', all[0]?.id]);
+    const [sums] = await ledger.report({ edges: [0, now + 7_200_000], by: [] });
+    const groups = await ledger.report({ edges: [0, now + 7_200_000], by: ['model'] });
+    expect(sums?.requests).to.equal(groups.reduce((sum, { requests }) => sum + requests, 0));
+    await store.close();
+  });
+
   it('G50: of schema 7 is refused while a process of that build has it open, and opens afterwards', async () => {
     await writeSqliteFixture(folder, 'sqlite-schema-7.sql');
     const { DatabaseSync } = await importDriver();

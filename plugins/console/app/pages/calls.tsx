@@ -8,7 +8,7 @@ import { useLiveCalls } from '../live-calls.ts';
 import { CallsOverTime } from '../overview.tsx';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Call } from '../shapes.ts';
-import { Badge, Button, PageHead, Problem, useLoad } from '../ui.tsx';
+import { Badge, Button, PageHead, Problem, Time, useLoad } from '../ui.tsx';
 
 const OUTCOMES = [
   ['', 'all'],
@@ -38,7 +38,7 @@ const FILTERS: readonly Filter[] = [
       { name: 'min_duration', label: 'Duration from', placeholder: '5s' },
       { name: 'alias', label: 'Alias', names: 'alias' },
       { name: 'provider', label: 'Provider', names: 'provider' },
-      { name: 'tag', label: 'Team or tag', placeholder: 'team=search', names: 'tag' },
+      { name: 'tag', label: 'Team or tag', names: 'tag' },
       { name: 'end_user', label: 'End user', names: 'endUser' },
       { name: 'address', label: 'Address', placeholder: '10.1.0.0/16' },
       { name: 'account', label: 'Account', names: 'account' },
@@ -108,19 +108,33 @@ export function Calls() {
           keyOf={(call) => call.id}
           isCurrent={(call) => call.id === id}
           columns={columns}
-          empty={emptyText(sort === undefined && live.next !== undefined, isFiltered)}
+          empty={sort === undefined && live.next !== undefined ? 'No call found yet.' : emptyText(isFiltered)}
           total={<Total key={JSON.stringify(words)} words={words} shown={rows.length} sorted={sorted.data} />}
         />
       )}
       {isLoading && (
         <p class="muted" role="status">
           {live.next === undefined ? 'Loading …' : 'Searching older calls …'}
+          {live.searchedTo !== undefined && (
+            <>
+              {' '}
+              back to <Time at={live.searchedTo} />
+            </>
+          )}
         </p>
       )}
       {sort === undefined && !live.isLoading && live.next !== undefined && (
-        <p>
-          <Button onClick={live.loadOlder}>Show older</Button>
-        </p>
+        <>
+          {live.searchedTo !== undefined && (
+            <p role="status">
+              The search stopped at <Time at={live.searchedTo} />. Search older calls, or choose a range, a user, a key
+              or another exact value: a part of a name is compared with every call.
+            </p>
+          )}
+          <p>
+            <Button onClick={live.loadOlder}>{live.searchedTo === undefined ? 'Show older' : 'Search older'}</Button>
+          </p>
+        </>
       )}
       {id && <CallDrawer id={id} onClose={() => setWords({ id: undefined })} />}
     </>
@@ -161,8 +175,7 @@ function Total({ words, shown, sorted }: { words: Query; shown: number; sorted: 
   );
 }
 
-function emptyText(hasMore: boolean, isFiltered: boolean): string {
-  if (hasMore) return 'None of the latest calls matches. Show older calls, or remove a filter.';
+function emptyText(isFiltered: boolean): string {
   return isFiltered
     ? 'No call matches. Remove a filter, or choose a longer time.'
     : 'No calls yet. Each call appears here when it ends.';

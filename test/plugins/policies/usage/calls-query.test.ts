@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { CallPage, CallQuery, CallRow } from '../../../../contract/index.ts';
-import { listCalls, readCallsQuery } from '../../../../plugins/policies/usage/calls-query.ts';
+import { findCalls, listCalls, readCallsQuery, tellCovered } from '../../../../plugins/policies/usage/calls-query.ts';
 import { FACTS, NOW } from '../../../conformance/store.ts';
 
 /** Ledger that responds at once: `pages` empty pages, then one with a call. */
@@ -12,7 +12,7 @@ function createSparse(pages: number) {
     async calls(query: CallQuery): Promise<CallPage> {
       requests.push(query);
       const page = Number(query.after ?? 0);
-      return page < pages ? { calls: [], next: String(page + 1) } : { calls: [row] };
+      return page < pages ? { calls: [], next: String(page + 1), searchedTo: NOW - page } : { calls: [row] };
     },
   };
 }
@@ -44,6 +44,12 @@ describe('a list of calls', () => {
     // Each request read one page of the store, because it had no time for a second one.
     expect(rounds).to.equal(6);
     expect(ledger.requests.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
+  });
+
+  it('says back to which time it was searched when its time is over, and no such time when all is found', async () => {
+    const cut = await listCalls(createSparse(5), { filter: {}, limit: 5, after: '2' }, 0);
+    expect(tellCovered(cut)).to.deep.equal({ searched_to: new Date(NOW - 2).toISOString() });
+    expect(tellCovered(await findCalls(createSparse(3), { filter: {}, limit: 5 }))).to.deep.equal({});
   });
 
   it('E27: reads the calls of a request by the store’s index', async () => {

@@ -86,7 +86,8 @@ async function open(stores: readonly [Store, Store], history: History, name: str
     ),
   ) as unknown as BudgetRule;
 
-  const created = Date.now();
+  // One minute after a quarter began: no window ends before the last step, which is 30 seconds later.
+  const created = Math.floor(Date.now() / QUARTER_MS) * QUARTER_MS + 60_000;
   let now = created;
   const nodes = stores.map((store) => createBudgetNode(store, [], () => now)) as [BudgetNode, BudgetNode];
   let spent = 0;
@@ -124,7 +125,7 @@ async function open(stores: readonly [Store, Store], history: History, name: str
   }
   for (const [at, each] of earlier.entries())
     await call(each, `before-${at}`, Math.floor(created - each.age * HOUR_MS));
-  now = Date.now();
+  now = created;
   await nodes[0].records.change(rule.name, () => ({ rule, raises: [] }));
   // Both nodes use it for the first time at once, while calls end.
   const ends = running.splice(0, Math.ceil(running.length / 2));
