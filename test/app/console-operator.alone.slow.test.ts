@@ -289,9 +289,10 @@ describe('the pages of the console, as an operator works with them', function ()
       const changes = page.locator('main').getByRole('button', { name: CHANGES });
       expect(await changes.allTextContents(), name).to.deep.equal([]);
     }
-    // An admin has such buttons there.
+    // An admin has such buttons there, also after a link in the same tab.
     await context.clearCookies();
     await signIn();
+    expect(page.url()).to.equal(`${gateway.url}/console#/`);
     for (const [name, label] of [
       ['users?id=local', 'Erase …'],
       ['users?id=local', 'Block this user'],

@@ -306,7 +306,7 @@ describe('the console in a browser', function () {
       watch(reader);
       for (const colorScheme of ['light', 'dark'] as const)
         for (const width of [1280, 360]) {
-          await reader.emulateMedia({ colorScheme });
+          await reader.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
           await reader.setViewportSize({ width, height: 860 });
           await reader.goto(`${gateway.url}${where}`);
           await reader.reload();

@@ -56,6 +56,8 @@ describe('a gateway that a program asks, and its operator', function () {
         .and.to.include('agent');
       const shown = await cli(['audit', 'changes', 'show', id]);
       expect(shown.stdout).to.include(`POST /api/core/admin/accounts/${user}/credit`).and.to.include('agent: more');
+      const list = JSON.parse((await cli(['audit', 'changes', '--json'])).stdout);
+      expect(list.data.data.map((one: { id: string }) => one.id)).to.include(id);
       const whole = await cli(['audit', 'changes', 'show', id, '--json']);
       expect(JSON.parse(whole.stdout)).to.have.nested.property('data.state', 'open');
       const own = await cli(['audit', 'changes', 'confirm', id], agent);

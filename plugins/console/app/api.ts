@@ -257,7 +257,7 @@ async function ownSession(): Promise<Session | undefined> {
     features: readonly string[];
     name: string | null;
     color: string | null;
-  }>('/console').catch(() => undefined);
+  }>('/console').catch(noteOutage);
   if (state) installation.value = { name: state.name, color: state.color };
   if (!state?.user_id) return undefined;
   return {
@@ -270,12 +270,17 @@ async function ownSession(): Promise<Session | undefined> {
   };
 }
 
+/** Without a session because of an outage, the page to sign in says so. */
+function noteOutage(error: unknown): undefined {
+  if (error instanceof ApiError && (error.status === 0 || error.status >= 500)) signInNote.value = error.message;
+}
+
 /** Only if the gateway has such routes: without a session they would be an error. */
 async function openIdSession(): Promise<Session | null> {
   hasOpenId.value = await hasRoute('/login');
   if (!hasOpenId.value) return null;
   const state = await get<{ user_id: string; scopes: readonly string[]; ends_at: string | null }>('/session').catch(
-    () => undefined,
+    noteOutage,
   );
   if (!state) return null;
   const routes = { agents: '/agent', mcp: '/mcp', changes: '/changes' };

@@ -1,4 +1,4 @@
-import { get } from './api.ts';
+import { get, may } from './api.ts';
 import { Outcome, targetOf } from './calls-table.tsx';
 import { count, milliseconds, unknownCost, wholeTime } from './format.ts';
 import { nextStep } from './next-steps.ts';
@@ -26,9 +26,14 @@ function WholeCall({ call }: { call: OneCall }) {
       <p>
         <Outcome call={call} /> {targetOf(call)}
       </p>
-      {call.error_message && (
+      {(call.error_message ?? step) && (
         <div class="problem">
-          <p>{call.error_message}</p>
+          {call.error_message && <p>{call.error_message}</p>}
+          {call.error_message === null && !may('bodies:read') && (
+            <p>
+              The message may quote content. It needs the scope <code>bodies:read</code>, which your session lacks.
+            </p>
+          )}
           {call.refused_by && <p>Rejected by: {call.refused_by}</p>}
           {step && <p class="muted">{step}</p>}
         </div>

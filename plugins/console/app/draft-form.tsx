@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { change, getVersion, type Versioned } from './api.ts';
-import { type Draft, draftOf, readDraft, type Schema, SchemaFields, startOf } from './schema-form.tsx';
+import { type Draft, draftOf, fieldNames, readDraft, type Schema, SchemaFields, startOf } from './schema-form.tsx';
 import type { Reload } from './shapes.ts';
 import { Button, Choice, Code, Conflict, Dialog, Facts, Panel, Text } from './ui.tsx';
 
@@ -146,7 +146,7 @@ export function DraftForm({
         />
         <Conflict
           error={error}
-          fields={Object.keys(schema.properties ?? {})}
+          fields={fieldNames(schema)}
           known={known ?? {}}
           load={async () => (await readEntry()).value ?? {}}
           onReload={() =>

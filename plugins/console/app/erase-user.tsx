@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { change } from './api.ts';
 import { count } from './format.ts';
 import { linkTo } from './routing.ts';
-import { Button, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
+import { Button, Dialog, Facts, Problem, Spinner, Text, useLoad } from './ui.tsx';
 
 /** Response of the erasure of a user, and of its dry run. */
 interface Erasure {
@@ -101,14 +101,8 @@ function Counts({ title, erasure }: { title: string; erasure: Erasure }) {
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
-      <ul class="lines">
-        {rows.map(([name, number]) => (
-          <li key={name}>
-            {count(number)} {name.replaceAll('_', ' ')}
-          </li>
-        ))}
-        {rows.length === 0 && <li class="muted">Nothing is stored.</li>}
-      </ul>
+      <Facts rows={rows.map(([name, number]) => [name.replaceAll('_', ' '), count(number)])} />
+      {rows.length === 0 && <p class="muted">Nothing is stored.</p>}
     </section>
   );
 }

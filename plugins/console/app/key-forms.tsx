@@ -3,7 +3,16 @@ import { change, get, getVersion, session } from './api.ts';
 import { KeySpending } from './budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
 import { ActionButton } from './object-form.tsx';
-import { changesOf, type Draft, draftOf, readDraft, type Schema, SchemaFields, useBodySchema } from './schema-form.tsx';
+import {
+  changesOf,
+  type Draft,
+  draftOf,
+  fieldNames,
+  readDraft,
+  type Schema,
+  SchemaFields,
+  useBodySchema,
+} from './schema-form.tsx';
 import type { Key } from './shapes.ts';
 import { Button, Choice, Code, Conflict, Copy, Dialog, Problem, Spinner, useLoad } from './ui.tsx';
 
@@ -137,7 +146,7 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
           />
           <Conflict
             error={error}
-            fields={Object.keys(schema.data.properties ?? {})}
+            fields={fieldNames(schema.data)}
             known={loaded.data.value}
             load={() => get<Key>(`/keys/${id}`)}
             onReload={() => {

@@ -287,3 +287,7 @@ function ClockNote() {
 const root = document.getElementById('app');
 if (root) render(<App />, root);
 void findSession();
+// A link to sign in that is opened in this tab changes only the fragment.
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#sign-in=')) void findSession();
+});

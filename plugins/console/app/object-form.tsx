@@ -1,7 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { change, get, getVersion, NEW } from './api.ts';
-import { changesOf, type Draft, draftOf, readDraft, SchemaFields, startOf, useBodySchema } from './schema-form.tsx';
+import {
+  changesOf,
+  type Draft,
+  draftOf,
+  fieldNames,
+  readDraft,
+  SchemaFields,
+  startOf,
+  useBodySchema,
+} from './schema-form.tsx';
 import { Button, Conflict, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
 
 /** Forms of whole objects and of their actions, with the fields of the API's schema. */
@@ -63,7 +72,7 @@ export function ObjectForm({ id, noun, path, route = path, name, first, removal,
           />
           <Conflict
             error={error}
-            fields={Object.keys(schema.data.properties ?? {})}
+            fields={fieldNames(schema.data)}
             known={etag === NEW ? undefined : known.data?.value}
             load={() => get<Values>(where)}
             onReload={() => {

@@ -109,6 +109,11 @@ function fieldsOf(schema: Schema): readonly (readonly [name: string, field: Sche
   });
 }
 
+/** Names of the fields of a form. */
+export function fieldNames(schema: Schema): readonly string[] {
+  return fieldsOf(schema).map(([name]) => name);
+}
+
 /** Value of one field as the API takes it; undefined if nothing is typed. */
 function readField(name: string, field: Schema, typed: Draft[string]): unknown {
   const kind = kindOf(name, field);

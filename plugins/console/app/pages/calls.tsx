@@ -38,7 +38,7 @@ const FILTERS: readonly Filter[] = [
       { name: 'min_duration', label: 'Duration from', placeholder: '5s' },
       { name: 'alias', label: 'Alias', names: 'alias' },
       { name: 'provider', label: 'Provider', names: 'provider' },
-      { name: 'tag', label: 'Team or tag', placeholder: 'team=search', names: 'tag' },
+      { name: 'tag', label: 'Team or tag', names: 'tag' },
       { name: 'end_user', label: 'End user', names: 'endUser' },
       { name: 'address', label: 'Address', placeholder: '10.1.0.0/16' },
       { name: 'account', label: 'Account', names: 'account' },
