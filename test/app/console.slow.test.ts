@@ -11,6 +11,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const ROOT = path.join(import.meta.dirname, '../..');
@@ -669,6 +670,7 @@ describe('the console in a browser', function () {
     await show('playground');
     const model = page.getByRole('combobox', { name: /^Model/ });
     await page.locator('datalist#models option').first().waitFor({ state: 'attached' });
+    await until('a model is chosen', async () => (await model.inputValue()) !== '');
     const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
       'GET',
       '/catalog?limit=1000',
