@@ -721,6 +721,29 @@ describe('the console in a browser', function () {
     }
   });
 
+  it('says where a long search for calls stopped, and how to narrow it', async () => {
+    const searched = /\/api\/core\/admin\/calls\?(?!.*follow).*search=nowhere/;
+    const searchedTo = '2026-11-12T10:32:00.000Z';
+    let requests = 0;
+    await page.route(searched, async (route) => {
+      requests += 1;
+      // The page searches for ten seconds.
+      await new Promise((resolve) => setTimeout(resolve, requests === 1 ? 0 : 10_500));
+      await route.fulfill({
+        json: { object: 'list', data: [], has_more: true, next: 'older', searched_to: searchedTo },
+      });
+    });
+    try {
+      await show('calls?search=nowhere');
+      await page.getByText(/Searching older calls … back to .*12/).waitFor();
+      await page.getByText(/The search stopped at .*choose a range, a user, a key/).waitFor();
+      await page.getByRole('button', { name: 'Search older' }).click();
+      await page.getByText('Searching older calls …').waitFor();
+    } finally {
+      await page.unroute(searched);
+    }
+  });
+
   it('compares three models at once, each with its own cost, first token and error', async () => {
     expected = /503/;
     await show('');
