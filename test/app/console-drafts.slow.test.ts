@@ -285,7 +285,7 @@ describe('the page of drafts', function () {
     for (const colorScheme of ['light', 'dark'] as const)
       for (const width of [1280, 360]) {
         const label = `${colorScheme} ${width}`;
-        await page.emulateMedia({ colorScheme });
+        await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         await page.setViewportSize({ width, height: 860 });
         await expectAccessible(label);
         await press('Edit the plan free');

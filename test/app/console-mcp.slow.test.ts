@@ -108,7 +108,7 @@ describe('MCP servers and proposed changes in the console', function () {
       watch(reader);
       for (const colorScheme of ['light', 'dark'] as const)
         for (const width of [1280, 360]) {
-          await reader.emulateMedia({ colorScheme });
+          await reader.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
           await reader.setViewportSize({ width, height: 860 });
           await reader.goto(`${gateway.url}/console#/${where.replace('ID', id)}`);
           await reader.reload();

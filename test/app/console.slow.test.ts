@@ -11,6 +11,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const ROOT = path.join(import.meta.dirname, '../..');
@@ -306,7 +307,7 @@ describe('the console in a browser', function () {
       watch(reader);
       for (const colorScheme of ['light', 'dark'] as const)
         for (const width of [1280, 360]) {
-          await reader.emulateMedia({ colorScheme });
+          await reader.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
           await reader.setViewportSize({ width, height: 860 });
           await reader.goto(`${gateway.url}${where}`);
           await reader.reload();
@@ -669,6 +670,7 @@ describe('the console in a browser', function () {
     await show('playground');
     const model = page.getByRole('combobox', { name: /^Model/ });
     await page.locator('datalist#models option').first().waitFor({ state: 'attached' });
+    await until('a model is chosen', async () => (await model.inputValue()) !== '');
     const { data } = await admin<{ data: readonly { id: string; is_callable: boolean }[] }>(
       'GET',
       '/catalog?limit=1000',
@@ -716,6 +718,29 @@ describe('the console in a browser', function () {
     ] as const) {
       await page.getByRole('combobox', { name: 'As' }).selectOption(format);
       expect(await page.locator('details pre').textContent()).to.match(words);
+    }
+  });
+
+  it('says where a long search for calls stopped, and how to narrow it', async () => {
+    const searched = /\/api\/core\/admin\/calls\?(?!.*follow).*search=nowhere/;
+    const searchedTo = '2026-11-12T10:32:00.000Z';
+    let requests = 0;
+    await page.route(searched, async (route) => {
+      requests += 1;
+      // The page searches for ten seconds.
+      await new Promise((resolve) => setTimeout(resolve, requests === 1 ? 0 : 10_500));
+      await route.fulfill({
+        json: { object: 'list', data: [], has_more: true, next: 'older', searched_to: searchedTo },
+      });
+    });
+    try {
+      await show('calls?search=nowhere');
+      await page.getByText(/Searching older calls … back to .*12/).waitFor();
+      await page.getByText(/The search stopped at .*choose a range, a user, a key/).waitFor();
+      await page.getByRole('button', { name: 'Search older' }).click();
+      await page.getByText('Searching older calls …').waitFor();
+    } finally {
+      await page.unroute(searched);
     }
   });
 

@@ -448,7 +448,7 @@ describeWith(
         watch(page);
         for (const colorScheme of ['light', 'dark'] as const)
           for (const width of [1280, 360]) {
-            await page.emulateMedia({ colorScheme });
+            await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
             await page.setViewportSize({ width, height: 860 });
             await page.goto('about:blank');
             await page.goto(`${rig.origin}/console#/${name}`, { waitUntil: 'networkidle' });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { CallFacts, ReportDimension } from '../../contract/index.ts';
+import type { CallFacts, CallFilter, CallPage, CallSearch, ReportDimension } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { DAYS, FACTS, NOW, reservation, type StoreUnderTest, settlement } from './store.ts';
 
@@ -20,6 +20,16 @@ export function testRename(subject: StoreUnderTest): void {
     await ledger().settle(settlement({ account, requestId, facts: whole }));
   };
   const sumsBy = (by: readonly ReportDimension[], filter: object) => ledger().report({ edges: DAYS, by, ...filter });
+  /** Counts calls on all pages of a list. */
+  const countCalls = async (filter: CallFilter & CallSearch): Promise<number> => {
+    let total = 0;
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const page: CallPage = await ledger().calls({ ...filter, limit: 10, ...(after !== '' && { after }) });
+      total += page.calls.length;
+      after = page.next;
+    }
+    return total;
+  };
   const rename = async (name: string, id: string): Promise<void> => {
     assert.ok(ledger().rename, 'the store does not offer it');
     await ledger().rename?.(name, id);
@@ -76,6 +86,8 @@ export function testRename(subject: StoreUnderTest): void {
       );
       const [ofEndUser] = (await ledger().calls({ account: company, userId: 'bea', limit: 10 })).calls;
       assert.deepEqual([ofEndUser?.endUser, ofEndUser?.address], [id, undefined]);
+      for (const filter of [{ endUser: id }, { tag: `owner=${id}` }])
+        assert.equal(await countCalls(filter), 1, JSON.stringify(filter));
       const others = (await ledger().calls({ userId: `not-${name}`, limit: 10 })).calls;
       assert.deepEqual(
         others.map(({ errorMessage }) => errorMessage),

@@ -16,10 +16,10 @@ describe('garbage of up to 65 kB on the routes of every dialect', () => {
 
   for (const door of DOORS)
     it(`is served or refused in the format of ${door.path('{model}')}, with the place of the error, never 5xx`, async () => {
-      const { served, refused, placed } = await postGarbage(rig, door, { seed: SEED, numRuns: 80 });
-      expect(served).to.be.greaterThan(3);
-      expect(refused).to.be.greaterThan(15);
-      expect(placed).to.be.greaterThan(5);
+      const { served, refused, placed } = await postGarbage(rig, door, { seed: SEED, numRuns: 40 });
+      expect(served).to.be.greaterThan(1);
+      expect(refused).to.be.greaterThan(7);
+      expect(placed).to.be.greaterThan(2);
     });
 
   for (const { dialect, path } of DOORS)

@@ -97,6 +97,7 @@ function useCallList(filter: Query) {
     // Lines were dropped since: older calls now start at another position.
     const from = known.current.isTrimmed ? undefined : state.next;
     known.current.isTrimmed = false;
+    setState((before) => ({ ...before, isLoading: true }));
     void load(from);
   };
   useEffect(() => {

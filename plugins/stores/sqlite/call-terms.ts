@@ -37,6 +37,7 @@ const MOST_COUNTED = 4000;
 const PARTS_AT_ONCE = 500;
 
 type Terms = readonly number[];
+const NONE: Terms = Object.freeze([]);
 
 /** Terms of the records in the file. */
 export class CallTerms {
@@ -47,15 +48,27 @@ export class CallTerms {
     this.#sql = sql;
   }
 
-  /** Writes the terms of a record inside a transaction. */
-  note(at: number, facts: Parameters<typeof termsOf>[0], cost: number): void {
+  /** Returns the terms of a record that this process has not returned for its part, for {@link write}. */
+  takeNew(at: number, facts: Parameters<typeof termsOf>[0], cost: number): readonly number[] {
     const news = this.#noted.findNew(at, facts, cost);
-    if (news.length === 0) return;
-    for (const { day, term, part } of termRows(at, news)) this.#sql.add.run(day, term, part);
+    if (news.length === 0) return NONE;
     this.#noted.keep(at, news);
+    return termRows(at, news).map(({ term }) => term);
   }
 
-  /** Writes the terms of a record from its stored form. */
+  /** Writes terms inside a transaction. */
+  write(at: number, terms: Terms): void {
+    if (terms.length === 0) return;
+    const { day, part } = partOf(at);
+    for (const term of terms) this.#sql.add.run(day, term, part);
+  }
+
+  /** Writes the terms of a record inside a transaction. */
+  note(at: number, facts: Parameters<typeof termsOf>[0], cost: number): void {
+    this.write(at, this.takeNew(at, facts, cost));
+  }
+
+  /** Writes the terms of a record from its stored form: a journal of schema 8 has none. */
   notePacked(
     at: number,
     dimensions: readonly string[],

@@ -31,6 +31,8 @@ type RecordItem = readonly [
   facts: string,
   sums: Sums,
   before: readonly [group: number, sums: Sums] | null,
+  /** Terms to add; absent in rows of schema 8. */
+  terms?: readonly number[],
 ];
 
 /** End of a call, credit, or correction. */
@@ -84,14 +86,15 @@ export class Journal {
   }
 
   #pack(shown: string, { facts, cost, at, countedAt, before }: CallRecord): RecordItem {
-    const { groups } = this.#calls;
+    const { groups, terms } = this.#calls;
     const { requestId, session = null, outcome } = facts;
     const group = groups.idOf(dimensionsOf(shown, facts));
     const former = before
       ? ([groups.idOf(dimensionsOf(shown, before.facts)), sumsOf(before.facts, before.cost)] as const)
       : null;
     const sums = sumsOf(facts, cost);
-    return [at, countedAt, group, shown, requestId, session, outcome, packFacts(facts), sums, former];
+    const news = terms.takeNew(at, facts, cost);
+    return [at, countedAt, group, shown, requestId, session, outcome, packFacts(facts), sums, former, news];
   }
 
   /** Writes the items of this transaction. */
@@ -226,14 +229,25 @@ function isItem(item: unknown): item is Item {
     typeof ref === 'string' &&
     typeof owner === 'string' &&
     (entry === null || hasTypes(entry, ENTRY_TYPES)) &&
-    (record === null || (hasTypes(record, RECORD_TYPES) && isSums(record[8]) && isBefore(record[9])))
+    (record === null || isRecord(record))
   );
+}
+
+function isRecord(record: unknown): boolean {
+  if (!hasTypes(record, RECORD_TYPES) && !(hasTypes(record, TYPES_WITH_TERMS) && isNumbers(record[10]))) return false;
+  return isSums(record[8]) && isBefore(record[9]);
+}
+
+function isNumbers(list: unknown): boolean {
+  return Array.isArray(list) && list.every((each) => typeof each === 'number');
 }
 
 const ENTRY_TYPES = Object.freeze(['string', 'number', 'string', 'number']);
 const RECORD_TYPES = Object.freeze([
   ...['number', 'number', 'number', 'string', 'string', undefined, 'string', 'string', 'object', 'object'],
 ]);
+
+const TYPES_WITH_TERMS = Object.freeze([...RECORD_TYPES, 'object']);
 
 /** Checks the types of a list's values; undefined allows any type. */
 function hasTypes(list: unknown, types: readonly (string | undefined)[]): list is readonly unknown[] {
@@ -246,7 +260,7 @@ function hasTypes(list: unknown, types: readonly (string | undefined)[]): list i
 }
 
 function isSums(sums: unknown): sums is Sums {
-  return Array.isArray(sums) && sums.length === SUM_NAMES.length && sums.every((sum) => typeof sum === 'number');
+  return Array.isArray(sums) && sums.length === SUM_NAMES.length && isNumbers(sums);
 }
 
 function isBefore(before: unknown): boolean {
@@ -290,7 +304,7 @@ class Move {
   }
 
   #addRecord(ref: string, owner: string, record: RecordItem): void {
-    const [at, countedAt, group, shown, request, session, outcome, facts, sums, before] = record;
+    const [at, countedAt, group, shown, request, session, outcome, facts, sums, before, added] = record;
     const { sql, groups, names, terms } = this.#calls;
     const hour = hourOf(countedAt);
     if (before) this.#count(hour, before[0], before[1], -1);
@@ -305,7 +319,8 @@ class Move {
     for (let index = 1; index < sums.length; index += 1) values.push(sums[index] ?? 0);
     if (before) sql.replace.run(...values, at, ref, ownerId);
     else sql.add.run(...values);
-    terms.notePacked(at, dimensions, { outcome, packed: facts, cost: sums[COST] ?? 0 });
+    if (added) terms.write(at, added);
+    else terms.notePacked(at, dimensions, { outcome, packed: facts, cost: sums[COST] ?? 0 });
   }
 
   #next(): number {

@@ -248,6 +248,24 @@ describe('tools of MCP servers in a chat', () => {
     expect((await chat({ tools: [own, SERVER] })).error?.message).to.include('`tools[0]` has the name of a tool');
   });
 
+  it('are required in the first turn alone, in each format', async () => {
+    const messages = [{ role: 'user', content: 'Where?' }];
+    const ways: readonly (readonly [string, object])[] = [
+      ['/v1/chat/completions', { messages, tools: [SERVER], tool_choice: 'required' }],
+      ['/v1/responses', { input: 'Where?', tools: [{ type: 'mcp', server_label: 's' }], tool_choice: 'required' }],
+      ['/v1/messages', { messages, max_tokens: 100, mcp_servers: [{ name: 's' }], tool_choice: { type: 'any' } }],
+    ];
+    for (const [path, body] of ways) {
+      rig.say('deepseek', [LOOK(), DONE]);
+      const before = rig.sent('deepseek').length;
+      const response = await rig.gateway.post(path, { model: MODEL_OF.deepseek, ...body });
+      expect(response.status, await response.text()).to.equal(200);
+      const sent = rig.sent('deepseek').slice(before);
+      const choices = sent.map((each) => (each.json() as { tool_choice?: unknown }).tool_choice);
+      expect(choices, path).to.deep.equal(['required', undefined]);
+    }
+  });
+
   it('add no texts of earlier turns to JSON', async () => {
     rig.say('openai', [LOOK(), turn({ text: '{"city":"Rome"}' })]);
     const got = await chat({ response_format: { type: 'json_object' } });

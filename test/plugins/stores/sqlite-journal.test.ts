@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import type { Ledger } from '../../../contract/index.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
@@ -54,6 +55,20 @@ describe('the journal of the sqlite store', () => {
     await Promise.all(['r1', 'r2', 'r3'].map((id) => call(ledger, id)));
     expect([rowsOf('journal'), rowsOf('calls'), rowsOf('entries')]).to.deep.equal([1, 0, 0]);
     await check(ledger, 3);
+  });
+
+  it('of schema 8, whose records have no terms, is moved with them', async () => {
+    const { ledger, journal } = openLedger();
+    await call(ledger, 'r1');
+    const items = JSON.parse(String(database.prepare('SELECT data FROM journal').get()?.['data'])) as unknown[][][];
+    database.exec('DELETE FROM journal');
+    await journal.drain();
+    // The last value of a record is its list of terms.
+    for (const item of items) item[3]?.pop();
+    const data = JSON.stringify(items);
+    database.prepare('INSERT INTO journal (checksum, data) VALUES (?, ?)').run(crc32(data), data);
+    const found = await openLedger().ledger.calls({ model: FACTS.model, provider: FACTS.provider, limit: 10 });
+    expect(found.calls.map(({ id }) => id)).to.deep.equal(['r1']);
   });
 
   it('is moved without a reader, within moments', async () => {
