@@ -57,7 +57,11 @@ export interface ThreeGateways {
   admin(method: string, at: string, body?: unknown): Promise<any>;
   makeKey(fields: Readonly<Record<string, unknown>>): Promise<MadeKey>;
   /** Makes a chat call through nginx; returns its status, request id and body. */
-  call(key: string, model: string, more?: object): Promise<{ readonly status: number; readonly id: string; readonly text: string }>;
+  call(
+    key: string,
+    model: string,
+    more?: object,
+  ): Promise<{ readonly status: number; readonly id: string; readonly text: string }>;
   stop(): Promise<void>;
 }
 
