@@ -85,11 +85,11 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 /**
- * Maximum bytes of the package: the measured 2.99 and 11.23 MB, plus 4 %. Of these, 0.3 and 1.2 MB are the docs as
+ * Maximum bytes of the package: the measured 3.07 and 11.51 MB, plus 2 %. Of these, 0.3 and 1.2 MB are the docs as
  * Markdown, the examples and `deploy/`, so that no link of a packed page is dead.
  */
-const MAX_PACKED = 3_060_000;
-const MAX_UNPACKED = 11_680_000;
+const MAX_PACKED = 3_130_000;
+const MAX_UNPACKED = 11_740_000;
 
 describe('tollgate plugins new', () => {
   const { folder, tarball, program, env } = usePackedTollgate();
