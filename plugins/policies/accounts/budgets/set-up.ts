@@ -22,7 +22,7 @@ import { nearAction } from './near.ts';
 import { createNotices, type Notice, noticeForOperators } from './notices.ts';
 import { createOpenings } from './openings.ts';
 import { createPlanBudgets } from './plan-budgets.ts';
-import { createBudgetRecords } from './records.ts';
+import { type BudgetRecords, createBudgetRecords } from './records.ts';
 
 interface BudgetParts {
   /** For the charges of calls. */
@@ -59,18 +59,19 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     aliases: () => new Map(api.models.aliases()),
     openings: createOpenings({ ledger, now, findPlan, firstKeyOf, log }),
   });
+  const changed = withOpenings(records, book, now);
   const listPlanBudgets = createPlanBudgets({ book, findPlan, readPlans: createPlanBook(api) });
   const view = createViewer(api, now);
   const readRule = createReadRule(api);
   registerBudgets(api, {
-    records,
+    records: changed,
     raises,
     view,
     readRule,
     near: nearAction({ records, listPlanBudgets, ledger, now }),
   });
-  registerTeams(api, { budgets: records, readRule });
-  registerTeamBudgets(api, { records, view, readRule });
+  registerTeams(api, { budgets: changed, readRule });
+  registerTeamBudgets(api, { records: changed, view, readRule });
   for (const route of accountRaiseRoutes(raises)) api.route(route);
   if (api.settings.billing !== 'off') keepCurrent(api, { book, records, now });
   // Pending webhook deliveries survive a reload.
@@ -93,6 +94,25 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     readOfAccount: createReadAccountBudgets(ledger, book, listPlanBudgets, now),
     book,
     findPlan,
+  };
+}
+
+/** Budgets whose changes wait for the opening amounts, so that a response shows what a new budget has left. */
+function withOpenings(records: BudgetRecords, book: BudgetBook, now: BudgetClock): BudgetRecords {
+  return {
+    ...records,
+    async change(name, make) {
+      const changed = await records.change(name, make);
+      try {
+        // A refresh that runs already may have read the budgets before the change.
+        await book.refresh();
+        await book.refresh();
+        await book.updateOpenings(now());
+      } catch {
+        // The change is made. The next call, or the next refresh, reads the store again.
+      }
+      return changed;
+    },
   };
 }
 
