@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
+import { mkdtempSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
+import path from 'node:path';
 import { type Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
 import { GatewayError, isGatewayError } from '../../contract/errors.ts';
@@ -262,35 +264,36 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
   if (!ctx.is('multipart/form-data'))
     throw new GatewayError('unsupported_media_type', 'The content-type must be multipart/form-data.');
   const { koaBody } = await import('koa-body');
-  const uploaded: string[] = [];
   /** Heap per byte if the route reads files into memory. This also limits the bytes on disk during the upload. */
   const heapPerByte = limits.readsWhole === true ? FILE_HEAP_PER_BYTE : 0;
   if (source.bytes) source.hold.grow(source.bytes.length * heapPerByte);
   const parts = new FormParts(boundaryOf(ctx.req.headers['content-type']), limits);
   const body = source.bytes ? readAgain(source.bytes, source, parts) : watchBody(ctx, source, heapPerByte, parts);
-  const read = koaBody({
-    json: false,
-    text: false,
-    urlencoded: false,
-    multipart: true,
-    formidable: {
-      uploadDir: os.tmpdir(),
-      maxFiles: limits.maxFiles ?? 1,
-      maxFileSize: limits.maxFileBytes,
-      maxTotalFileSize: limits.maxFileBytes * (limits.maxFiles ?? 1),
-      maxFields: MAX_FIELDS,
-      maxFieldsSize: MAX_FIELD_BYTES,
-      onFileBegin: (_name: string, file: { filepath: string }) => void uploaded.push(file.filepath),
-      onPart(part, handle) {
-        setKind(part);
-        handle(part);
-      },
-    },
-  });
+  /** Folder of this form: files that its reader opens after a refusal find none. */
+  let folder: string | undefined;
   const remove = async (): Promise<void> => {
-    await Promise.all(uploaded.map((file) => rm(file, { force: true })));
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   try {
+    folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-upload-'));
+    const read = koaBody({
+      json: false,
+      text: false,
+      urlencoded: false,
+      multipart: true,
+      formidable: {
+        uploadDir: folder,
+        maxFiles: limits.maxFiles ?? 1,
+        maxFileSize: limits.maxFileBytes,
+        maxTotalFileSize: limits.maxFileBytes * (limits.maxFiles ?? 1),
+        maxFields: MAX_FIELDS,
+        maxFieldsSize: MAX_FIELD_BYTES,
+        onPart(part, handle) {
+          setKind(part);
+          handle(part);
+        },
+      },
+    });
     await read(withBody(ctx, body.req), async () => undefined);
     return { fields: { ...(ctx.request.body as Form['fields']) }, files: await filesOf(ctx), remove };
   } catch (cause) {

@@ -57,7 +57,7 @@ describe('a route with a form', () => {
     expect(response.status, JSON.stringify(body)).to.equal(200);
     expect(body.fields).to.deep.equal({ title: 'notes' });
     expect(body.files[0]).to.include({ text: 'hello', contentType: 'text/plain', bytes: 5 });
-    expect(body.files[0]?.path).to.match(new RegExp(`^${folder}/[^/]+$`));
+    expect(body.files[0]?.path).to.match(new RegExp(`^${folder}/tollgate-upload-[^/]+/[^/]+$`));
     expect(uploads()).to.deep.equal([]);
   });
 
