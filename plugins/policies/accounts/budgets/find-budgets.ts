@@ -36,6 +36,8 @@ export interface BudgetBook {
   refresh(): Promise<void>;
   /** Adds the opening amounts of budgets that calls share, and updates those of all. Never rejects. */
   updateOpenings(now: number): Promise<void>;
+  /** Resolves once the latest change by this process is counted, with what its window has spent. Never rejects. */
+  applied(): Promise<void>;
 }
 
 export interface BudgetCaller {
@@ -135,14 +137,21 @@ export function createBudgetBook(parts: BookParts): BudgetBook {
     await openings.update();
   };
 
+  let applied = Promise.resolve();
+  const apply = async (): Promise<void> => {
+    try {
+      // A refresh that runs already may have read the budgets before the change.
+      await running?.catch(() => undefined);
+      await refresh();
+      await updateOpenings(Date.now());
+    } catch {
+      // The next call, or the next refresh, reads the store again.
+    }
+  };
   for (const each of [records, raises])
-    each.onChange(
-      () =>
-        void refresh().then(
-          () => updateOpenings(Date.now()),
-          () => undefined,
-        ),
-    );
+    each.onChange(() => {
+      applied = apply();
+    });
   return {
     refresh,
     find(caller, now, targets) {
@@ -155,6 +164,7 @@ export function createBudgetBook(parts: BookParts): BudgetBook {
       return findLater(counted, plan, now, targets);
     },
     updateOpenings,
+    applied: () => applied,
   };
 }
 

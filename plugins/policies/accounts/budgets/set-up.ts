@@ -59,7 +59,7 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     aliases: () => new Map(api.models.aliases()),
     openings: createOpenings({ ledger, now, findPlan, firstKeyOf, log }),
   });
-  const changed = withOpenings(records, book, now);
+  const changed = withOpenings(records, book);
   const listPlanBudgets = createPlanBudgets({ book, findPlan, readPlans: createPlanBook(api) });
   const view = createViewer(api, now);
   const readRule = createReadRule(api);
@@ -98,19 +98,12 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
 }
 
 /** Budgets whose changes wait for the opening amounts, so that a response shows what a new budget has left. */
-function withOpenings(records: BudgetRecords, book: BudgetBook, now: BudgetClock): BudgetRecords {
+function withOpenings(records: BudgetRecords, book: BudgetBook): BudgetRecords {
   return {
     ...records,
     async change(name, make) {
       const changed = await records.change(name, make);
-      try {
-        // A refresh that runs already may have read the budgets before the change.
-        await book.refresh();
-        await book.refresh();
-        await book.updateOpenings(now());
-      } catch {
-        // The change is made. The next call, or the next refresh, reads the store again.
-      }
+      await book.applied();
       return changed;
     },
   };
