@@ -44,8 +44,9 @@ const KINDS = Object.freeze({
   tag: 't',
   status: 's',
   address: 'a',
-  network: 'n',
 } as const);
+/** First letter of the terms of networks, which a search may name in place of an address. */
+const NETWORK = 'n';
 
 type Kind = keyof typeof KINDS;
 type Value = string | number;
@@ -145,8 +146,8 @@ export function termsOfQuery(query: CallQuery): readonly (readonly number[])[] {
 function termsOfAddress(address: string): readonly string[] {
   const parts = readAddress(address);
   if (!parts) return [];
-  if (parts.length === 4) return [`a${parts.join('.')}`, `n${parts.slice(0, 3).join('.')}`];
-  return [`n${parts.slice(0, 4).join(':')}`];
+  if (parts.length === 4) return [`${KINDS.address}${parts.join('.')}`, `${NETWORK}${parts.slice(0, 3).join('.')}`];
+  return [`${NETWORK}${parts.slice(0, 4).join(':')}`];
 }
 
 /** Terms of an address or a network; none for a network larger than the networks that are terms, or too many of them. */
@@ -157,13 +158,13 @@ function termsOfNetwork(wanted: string): readonly string[] {
   const isV4 = parts.length === 4;
   // An IPv4 address in the notation of IPv6.
   const length = bits === undefined ? undefined : Number(bits) - (isV4 && address.includes(':') ? 96 : 0);
-  if (!isV4) return length === undefined || length >= 64 ? [`n${parts.slice(0, 4).join(':')}`] : [];
-  if (length === undefined || length === 32) return [`a${parts.join('.')}`];
+  if (!isV4) return length === undefined || length >= 64 ? [`${NETWORK}${parts.slice(0, 4).join(':')}`] : [];
+  if (length === undefined || length === 32) return [`${KINDS.address}${parts.join('.')}`];
   if (length < 16) return [];
   const [first = 0, second = 0, third = 0] = parts;
   const count = length >= 24 ? 1 : 2 ** (24 - length);
   const start = third - (third % count);
-  return Array.from({ length: count }, (_, at) => `n${first}.${second}.${start + at}`);
+  return Array.from({ length: count }, (_, at) => `${NETWORK}${first}.${second}.${start + at}`);
 }
 
 /** Four numbers of an IPv4 address, eight of an IPv6 address; undefined for other texts. */
@@ -206,7 +207,6 @@ function createPart(): NotedPart {
     tag: new Set(),
     status: new Set(),
     address: new Set(),
-    network: new Set(),
   };
 }
 
