@@ -38,6 +38,9 @@ const openPage = async (browser: Browser, width = 1280): Promise<Page> => {
   return context.newPage();
 };
 
+/** Pages with lists of what operators work with. */
+const LISTS = ['calls', 'keys', 'users', 'accounts', 'teams', 'usage', 'budgets', 'targets', 'models'];
+
 /** Labels of buttons that change data. */
 const CHANGES =
   /^(Add|Block|Create|Delete|Drain|Edit|End|Erase|Make|Name$|New|Raise|Reload|Remove|Reset|Revoke|Rotate|Send|Set|Unblock|Undrain)/;
@@ -241,21 +244,18 @@ describe('the pages of the console, as an operator works with them', function ()
       page.on('response', (response) => {
         if (response.status() >= 400) refused.push(`${response.status()} ${response.url()}`);
       });
-      const pages = [
-        'calls',
-        'keys',
-        'users',
-        'accounts',
-        'teams',
-        'usage',
-        'budgets',
-        'targets',
-        'models',
+      const closed: string[] = [];
+      for (const name of [
+        '',
+        ...LISTS,
         'playground',
         'speech',
-      ];
-      const closed: string[] = [];
-      for (const name of ['', ...pages, 'agents', 'plugins', 'configuration', 'drafts', 'audit']) {
+        'agents',
+        'plugins',
+        'configuration',
+        'drafts',
+        'audit',
+      ]) {
         await open(name);
         if ((await page.locator('h1').textContent()) !== 'Not for this session') continue;
         closed.push(name);
@@ -271,20 +271,7 @@ describe('the pages of the console, as an operator works with them', function ()
   it('offer a viewer no action that changes data', async () => {
     await call(gateway.key);
     await signInAs('viewer');
-    const lists = [
-      '',
-      'calls',
-      'keys',
-      'users',
-      'accounts',
-      'teams',
-      'usage',
-      'budgets',
-      'targets',
-      'models',
-      'plugins',
-    ];
-    for (const name of [...lists, 'users?id=local', 'accounts?id=local']) {
+    for (const name of ['', ...LISTS, 'plugins', 'users?id=local', 'accounts?id=local']) {
       await open(name);
       const changes = page.locator('main').getByRole('button', { name: CHANGES });
       expect(await changes.allTextContents(), name).to.deep.equal([]);
