@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ALL_CASES, generatedCases, partOf, partOfKit } from './support/generated-cases.ts';
+import { ALL_CASES, generatedCases, partOf, partOfTests } from './support/generated-cases.ts';
 
-const CALLS = [generatedCases, partOf, partOfKit].map(({ name }) => `${name}(`);
+const CALLS = [generatedCases, partOf, partOfTests].map(({ name }) => `${name}(`);
 
 /** Files of which the quick tests run a part of the cases. */
 const FILES = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })

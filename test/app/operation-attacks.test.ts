@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../contract/index.ts';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
-import { partOf } from '../support/generated-cases.ts';
+import { partOfTests } from '../support/generated-cases.ts';
 import { loadOperations, type WayIn, waysInto } from '../support/plugins/operations.ts';
 import {
   respondWith,
@@ -134,12 +134,10 @@ describe('attacks on every operation by every way in', () => {
     expect(DECLARED.toSorted()).to.deep.equal(['embeddings', 'images', 'moderations', 'rerank', 'transcription']);
   });
 
-  for (const [at, way] of WAYS.entries())
+  for (const [at, way] of WAYS.entries()) {
+    const { describe, it } = partOfTests(at);
     describe(`${way.operation.name} by ${way.isForm ? 'form' : 'JSON'} at ${way.path}`, () => {
-      const attacks: (readonly [title: string, run: () => Promise<void>])[] = [];
-      const attack = (title: string, run: () => Promise<void>) => attacks.push([title, run]);
-
-      attack('is charged the maximum, and no more, for absurd usage', async () => {
+      it('is charged the maximum, and no more, for absurd usage', async () => {
         const most = await maxCostOf(way);
         for (const value of ABSURD) {
           respond = says(way, usageOf(value));
@@ -149,28 +147,25 @@ describe('attacks on every operation by every way in', () => {
         }
       });
 
-      attack(
-        'reaches the vendor three times of 100 at once with a budget for three and a half, while others are served',
-        async () => {
-          const most = await maxCostOf(way);
-          const key = await createKey('--budget', (most * 3.5).toFixed(9));
-          let sent = 0;
-          respond = async (wire) => {
-            sent += 1;
-            await unreported(way)(wire);
-          };
-          const other = await createKey();
-          const flood = Array.from({ length: 100 }, () => send(way, key));
-          expect((await send(way, other)).status, 'another caller').to.equal(200);
-          const responses = await Promise.all(flood);
-          const statuses = responses.map(({ status }) => status);
-          expect(statuses.filter((status) => status === 200)).to.have.length(3);
-          expect(statuses.filter((status) => status !== 200 && status !== 402 && status !== 429)).to.deep.equal([]);
-          expect(sent, 'with the other caller').to.equal(4);
-        },
-      );
+      it('reaches the vendor three times of 100 at once with a budget for three and a half, while others are served', async () => {
+        const most = await maxCostOf(way);
+        const key = await createKey('--budget', (most * 3.5).toFixed(9));
+        let sent = 0;
+        respond = async (wire) => {
+          sent += 1;
+          await unreported(way)(wire);
+        };
+        const other = await createKey();
+        const flood = Array.from({ length: 100 }, () => send(way, key));
+        expect((await send(way, other)).status, 'another caller').to.equal(200);
+        const responses = await Promise.all(flood);
+        const statuses = responses.map(({ status }) => status);
+        expect(statuses.filter((status) => status === 200)).to.have.length(3);
+        expect(statuses.filter((status) => status !== 200 && status !== 402 && status !== 429)).to.deep.equal([]);
+        expect(sent, 'with the other caller').to.equal(4);
+      });
 
-      attack('is charged once for a key that is revoked midway, which then reaches no vendor', async () => {
+      it('is charged once for a key that is revoked midway, which then reaches no vendor', async () => {
         const most = await maxCostOf(way);
         const key = await createKey();
         let sent = 0;
@@ -185,7 +180,7 @@ describe('attacks on every operation by every way in', () => {
         expect([after.status, sent]).to.deep.equal([401, 1]);
       });
 
-      attack('is refused once the money is spent midway, and holds nothing', async () => {
+      it('is refused once the money is spent midway, and holds nothing', async () => {
         const most = await maxCostOf(way);
         const key = await createKey('--budget', (most * 1.5).toFixed(9));
         let second: Promise<Response> | undefined;
@@ -205,32 +200,29 @@ describe('attacks on every operation by every way in', () => {
         expect(spent).to.be.closeTo(most * 1e6, 1);
       });
 
-      attack(
-        'leaves no text of the caller in the log or the metrics, whether the vendor responds or fails',
-        async () => {
-          const key = await createKey();
-          const texts = Object.fromEntries(
-            Object.entries(way.request).flatMap(([name, value]): readonly (readonly [string, unknown])[] => {
-              if (name === 'model' || name === 'size' || name === 'language') return [];
-              if (Array.isArray(value)) return [[name, [CANARY]]];
-              return typeof value === 'string' ? [[name, CANARY]] : [];
-            }),
-          );
-          for (const status of [200, 400, 500]) {
-            respond = (wire) =>
-              wire.send(
-                respondWith(status, status === 200 ? { ...way.response, echo: CANARY } : { error: { message: 'no' } }),
-              );
-            await (await send(way, key, texts)).text();
-          }
-          await (await send(way, key, { ...texts, model: 'everything/none' })).text();
-          expect(gateway.logText()).not.to.include(CANARY);
-          expect(await (await gateway.get('/metrics')).text()).not.to.include(CANARY);
-        },
-      );
+      it('leaves no text of the caller in the log or the metrics, whether the vendor responds or fails', async () => {
+        const key = await createKey();
+        const texts = Object.fromEntries(
+          Object.entries(way.request).flatMap(([name, value]): readonly (readonly [string, unknown])[] => {
+            if (name === 'model' || name === 'size' || name === 'language') return [];
+            if (Array.isArray(value)) return [[name, [CANARY]]];
+            return typeof value === 'string' ? [[name, CANARY]] : [];
+          }),
+        );
+        for (const status of [200, 400, 500]) {
+          respond = (wire) =>
+            wire.send(
+              respondWith(status, status === 200 ? { ...way.response, echo: CANARY } : { error: { message: 'no' } }),
+            );
+          await (await send(way, key, texts)).text();
+        }
+        await (await send(way, key, { ...texts, model: 'everything/none' })).text();
+        expect(gateway.logText()).not.to.include(CANARY);
+        expect(await (await gateway.get('/metrics')).text()).not.to.include(CANARY);
+      });
 
       if (way.isForm)
-        attack('refuses 900 files before anything is sent', async () => {
+        it('refuses 900 files before anything is sent', async () => {
           let sent = 0;
           respond = async (wire) => {
             sent += 1;
@@ -239,7 +231,6 @@ describe('attacks on every operation by every way in', () => {
           const response = await send(way, await createKey(), {}, 900);
           expect([response.status, sent]).to.deep.equal([413, 0]);
         });
-
-      for (const [title, run] of partOf(attacks, at)) it(title, run);
     });
+  }
 });

@@ -1,5 +1,5 @@
 import { assertOpenAi } from '../support/formats/openai-schemas.ts';
-import { partOfKit } from '../support/generated-cases.ts';
+import { partOfTests } from '../support/generated-cases.ts';
 import { loadProviders } from '../support/plugins/all-providers.ts';
 import { testProvider } from './provider.ts';
 
@@ -36,7 +36,7 @@ for (const [at, { name, plugin, config }] of (await loadProviders()).entries()) 
     config,
     fixtures: new URL(`${name}/`, FIXTURES),
     validate: VALIDATE,
-    runner: partOfKit(at),
+    runner: partOfTests(at),
     ...(errorEvent !== undefined && { errorEvent }),
     ...(UNKNOWN_MODELS[name] !== undefined && { unknownModel: UNKNOWN_MODELS[name] }),
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/failure-forms.ts';
 import { type FailureRig, PROMPT_COST, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
-import { partOf } from '../support/generated-cases.ts';
+import { generatedCases, partOf } from '../support/generated-cases.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { chunk, head, respondWith, SSE_HEAD, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { recordPassed } from './passed-forms.ts';
@@ -43,7 +43,7 @@ describe('a provider with an invalid response', () => {
     expect(Number(heard.headers['retry-after'])).to.be.within(1, 31);
   });
 
-  for (const status of [301, 302, 303, 307, 308]) {
+  for (const status of partOf([301, 302, 303, 307, 308])) {
     it(`U45, U46: a ${status} is not followed, to another origin or to the same`, async () => {
       const other = await startScriptedUpstream(respondWith(200, completion('stolen')));
       try {
@@ -203,7 +203,7 @@ describe('a provider with an invalid response', () => {
     expect(texts[0]?.at(-1)).to.equal('[DONE]');
   });
 
-  it('is followed by a gateway that serves the next hundred calls', async () => {
-    await rig.expectOrder(await rig.mark(), 0, 0, 100);
+  it('is followed by a gateway that serves the next calls, up to a hundred', async () => {
+    await rig.expectOrder(await rig.mark(), 0, 0, generatedCases(100));
   });
 });

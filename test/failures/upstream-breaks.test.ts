@@ -3,7 +3,7 @@ import tls from 'node:tls';
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/failure-forms.ts';
 import { type FailureRig, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
-import { partOf } from '../support/generated-cases.ts';
+import { generatedCases, partOf } from '../support/generated-cases.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { startBlackHole } from '../support/vendors/given-upstream.ts';
 import { completion } from '../support/vendors/openai-vendor.ts';
@@ -48,8 +48,8 @@ describe('a provider that breaks its connection', () => {
     await rig.expectOrder(mark, 2, 2 * USAGE_COST);
   });
 
-  it('is followed by a gateway that serves the next hundred calls', async () => {
-    await rig.expectOrder(await rig.mark(), 0, 0, 100);
+  it('is followed by a gateway that serves the next calls, up to a hundred', async () => {
+    await rig.expectOrder(await rig.mark(), 0, 0, generatedCases(100));
   });
 });
 

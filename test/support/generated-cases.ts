@@ -22,8 +22,11 @@ export function partOf<T>(all: readonly T[], at = 0, share = 3): readonly T[] {
   return all.filter((_, index) => index % step === at % step);
 }
 
-/** Runner that runs {@link partOf} the tests in each group of a published kit. `at` is the index of its subject. */
-export function partOfKit(at: number, share = 3): RunnerFunctions {
+/**
+ * `describe` and `it`, also as the runner of a published kit: of the tests in each group {@link partOf} them run. `at` is
+ * the index of their subject.
+ */
+export function partOfTests(at: number, share = 3): RunnerFunctions {
   const { describe, it, before, after } = globalThis;
   if (process.env[ALL_CASES] !== undefined) return { describe, it, before, after };
   let tests: Parameters<RunnerFunctions['it']>[] = [];
