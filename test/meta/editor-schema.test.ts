@@ -10,9 +10,11 @@ const read = (file: string): string => readFileSync(new URL(file, root), 'utf8')
  * Validates as an editor does with the generated schema: it knows only the names of our keyword and formats, and no
  * variables.
  */
+const validate = new Ajv2020({ strict: false, allErrors: true, validateFormats: false }).compile(
+  JSON.parse(read('config/tollgate.schema.json')) as object,
+);
+
 function findProblems(text: string): readonly string[] {
-  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
-  const validate = ajv.compile(JSON.parse(read('config/tollgate.schema.json')) as object);
   validate(parse(text));
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }

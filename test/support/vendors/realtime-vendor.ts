@@ -26,6 +26,8 @@ export interface RealtimeVendor {
   refusal: { readonly status: number; readonly body: object } | undefined;
   /** Handles each event. A script must start automatic responses by voice detection itself. */
   onEvent: (event: Event, session: VendorSession) => void;
+  /** Disconnects and forgets all sessions, and restores the default behaviour. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -134,8 +136,13 @@ export async function startRealtimeVendor(): Promise<RealtimeVendor> {
     sessions,
     refusal: undefined,
     onEvent: respond,
+    reset() {
+      for (const { socket } of sessions.splice(0)) socket.terminate();
+      vendor.refusal = undefined;
+      vendor.onEvent = respond;
+    },
     async close() {
-      for (const { socket } of sessions) socket.terminate();
+      vendor.reset();
       server.close();
       await once(server, 'close');
     },

@@ -1,0 +1,3 @@
+import { testTexts } from './guardrail-texts.ts';
+
+describe('all texts of requests in guardrails', () => testTexts('all'));
