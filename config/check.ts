@@ -126,19 +126,38 @@ interface InstanceSchema extends Pick<PluginSchema, 'schema' | 'section'> {
   readonly ofCore: readonly string[];
 }
 
-/**
- * Finds the sealed schema of an instance's plugin. Returns the same object for the same plugin, so that it is compiled
- * once.
- */
+/** Schema of plugins that were not imported: any options. */
+const OPEN: InstanceSchema = Object.freeze({
+  schema: sealPluginSchema({ schema: { additionalProperties: true } }),
+  ofCore: [],
+});
+
+/** Sealed schemas by a plugin's schema, kind and section, so that each is sealed and compiled once. */
+const sealed = new WeakMap<Schema, Map<string, InstanceSchema>>();
+
+function sealOnce(plugin: PluginSchema): InstanceSchema {
+  const { schema, kind, section } = plugin;
+  const known = sealed.get(schema) ?? new Map<string, InstanceSchema>();
+  sealed.set(schema, known);
+  const key = `${kind} ${section ?? ''}`;
+  const found = known.get(key);
+  if (found) return found;
+  const made: InstanceSchema = {
+    schema: sealPluginSchema(plugin),
+    ...(section !== undefined && { section }),
+    ofCore: Object.keys(coreOptionsOf(plugin)),
+  };
+  known.set(key, made);
+  return made;
+}
+
+/** Finds the sealed schema of an instance's plugin. */
 function createPluginFinder(schemas: readonly PluginSchema[]): (ref: InstanceRef) => InstanceSchema {
-  const open = { schema: sealPluginSchema({ schema: { additionalProperties: true } }), ofCore: [] };
-  const known = new Map(
-    schemas.map((plugin) => [
-      `${plugin.kind} ${plugin.name}`,
-      { ...plugin, schema: sealPluginSchema(plugin), ofCore: Object.keys(coreOptionsOf(plugin)) },
-    ]),
-  );
-  return ({ kind, plugin }) => known.get(`${kind} ${plugin}`) ?? open;
+  const known = new Map(schemas.map((plugin) => [`${plugin.kind} ${plugin.name}`, plugin]));
+  return ({ kind, plugin }) => {
+    const found = known.get(`${kind} ${plugin}`);
+    return found ? sealOnce(found) : OPEN;
+  };
 }
 
 function checkInstance(
@@ -218,10 +237,19 @@ export function sectionNames(
   return [...new Set(named.flatMap((name) => name ?? []))].toSorted();
 }
 
+/** Core's schema for the sections of the last configuration. A process loads configurations with the same ones. */
+let lastCore: { readonly sections: string; readonly schema: Schema } | undefined;
+
 /**
  * Schema of core's part, given the sections of plugins. Plugin schemas check the members of groups and these sections.
  */
 export function coreSchema(sections: readonly string[]): Schema {
+  const key = sections.join();
+  if (lastCore?.sections !== key) lastCore = { sections: key, schema: composeCore(sections) };
+  return lastCore.schema;
+}
+
+function composeCore(sections: readonly string[]): Schema {
   const elsewhere = [...GROUP_NAMES.map((group) => [group, { type: 'object' }]), ...sections.map((name) => [name, {}])];
   const properties = { ...CORE_PROPERTIES, ...Object.fromEntries(elsewhere) };
   return { type: 'object', additionalProperties: false, properties };

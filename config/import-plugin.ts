@@ -241,9 +241,16 @@ export function isOwnCode(file: string): boolean {
   return OWN_ROOMS.some((room) => file.startsWith(room));
 }
 
+/** Modules of built-ins by URL. Node 20 resolves each import in another thread, also that of a loaded module. */
+const builtinModules = new Map<string, Readonly<Record<string, unknown>>>();
+
 /** Imports built-ins natively, and third-party TypeScript through jiti. */
 async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
-  if (isBuiltin) return await import(url);
+  if (isBuiltin) {
+    const module = builtinModules.get(url) ?? ((await import(url)) as Readonly<Record<string, unknown>>);
+    builtinModules.set(url, module);
+    return module;
+  }
   await resolveOwnPackage();
   if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
   const { createJiti } = await import('jiti');
@@ -375,11 +382,20 @@ const ROOMS: readonly Omit<Builtin, 'url'>[] = Object.freeze([
 /** Folder of code shared by plugins of one kind; never a plugin itself. */
 const SHARED = 'kit';
 
+/** Built-in plugins of this package, which do not change while it runs. */
+let ownBuiltins: readonly Builtin[] | undefined;
+
 /**
  * Lists all built-in plugins in the folders of `plugins/`. They are sorted by kind and name, policies in folders of
  * their own last.
  */
-export function listBuiltins(root: URL = new URL('../plugins/', import.meta.url)): readonly Builtin[] {
+export function listBuiltins(root?: URL): readonly Builtin[] {
+  if (root) return findBuiltins(root);
+  ownBuiltins ??= findBuiltins(new URL('../plugins/', import.meta.url));
+  return ownBuiltins;
+}
+
+function findBuiltins(root: URL): readonly Builtin[] {
   const rooms = ROOMS.flatMap(({ name, ...room }): readonly Builtin[] => {
     const file = indexOf(new URL(`${name}/`, root));
     return file ? [{ ...room, name, url: file.href }] : [];

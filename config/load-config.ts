@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isObject, type Json } from '../contract/json.ts';
+import { isObject, type Json, type Schema } from '../contract/json.ts';
 import type { GatewaySettings, Plugin, Problem } from '../contract/plugin.ts';
 import type { ProblemAt } from '../contract/pointers.ts';
 import { checkConfig, findInstances, type NamedInstance } from './check.ts';
@@ -166,10 +166,20 @@ export async function readBuiltinSchemas(
   );
 }
 
+/** Schema of plugins without one: any options. */
+const ANY_OPTIONS: Schema = Object.freeze({ type: 'object', additionalProperties: true });
+
+/** Schemas by the object that the plugin exports: each load of a configuration reads the same one again. */
+const objectSchemas = new WeakMap<object, Schema>();
+
 /** Reads a plugin's schema under its configured name; accepts any options if it has none. */
 export function readSchema({ kind, configSchema, section }: Plugin, name: string): PluginSchema {
-  const schema = { type: 'object', ...(configSchema ?? { additionalProperties: true }) };
-  return { kind, name, schema, ...(section !== undefined && { section }) };
+  let schema = configSchema ? objectSchemas.get(configSchema) : ANY_OPTIONS;
+  if (configSchema && !schema) {
+    schema = { type: 'object', ...configSchema };
+    objectSchemas.set(configSchema, schema);
+  }
+  return { kind, name, schema: schema ?? ANY_OPTIONS, ...(section !== undefined && { section }) };
 }
 
 interface Import {

@@ -13,12 +13,19 @@ const findValidator = createValidatorFinder('settings');
 /** The only Ajv of this process, created for the first schema that was not compiled ahead. */
 let settingsAjv: Ajv2020 | undefined;
 
-/** Returns the validator of a configuration schema; throws for an invalid schema. */
+/** Validators of schemas that another configuration has used: their text need not be written again. */
+const validators = new WeakMap<Schema, ValidateFunction>();
+
+/** Returns the validator of a configuration schema, which must not change afterwards; throws for an invalid schema. */
 export function compileSettings(schema: Schema): ValidateFunction {
-  return findValidator(JSON.stringify(schema), () => {
+  const known = validators.get(schema);
+  if (known) return known;
+  const validate = findValidator(JSON.stringify(schema), () => {
     settingsAjv ??= createAjv('settings');
     return settingsAjv.compile(schema);
   });
+  validators.set(schema, validate);
+  return validate;
 }
 
 export interface SchemaProblem extends ProblemAt {

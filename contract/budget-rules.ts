@@ -112,6 +112,8 @@ export function readBudget(budget: BudgetValues): BudgetRule {
  * time.
  */
 export function isTimeZone(name: string): boolean {
+  // A formatter takes a millisecond, and most configurations and reports use this zone.
+  if (name === 'UTC') return true;
   if (!/^[A-Za-z][\w+/-]{1,63}$/.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';

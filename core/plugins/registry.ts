@@ -468,10 +468,8 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
 }
 
 /** Hosts of libraries with connections of their own, which the gateway does not know. */
-function ownConnections(registry: Registry, isOwn: (entry: Attributed<unknown>) => boolean): readonly string[] {
-  const found = [...registry.offers.values()]
-    .filter(isOwn)
-    .flatMap(({ value: { offer } }) => offer.ownConnections ?? []);
+function ownConnections(offers: readonly Attributed<{ readonly offer: Offer }>[]): readonly string[] {
+  const found = offers.flatMap(({ value: { offer } }) => offer.ownConnections ?? []);
   return [...new Set(found)].map((name) => `any (own connections of ${name})`);
 }
 
@@ -482,15 +480,18 @@ export function describePlugins(
   book: HookBook,
 ): readonly PluginReport[] {
   const left = omitted.map(({ instance }) => instance);
+  const hooksOf = groupByOwner(registry.hooks, ({ owner }) => owner);
+  const routesOf = groupByOwner(registry.routes, ([, { owner }]) => owner);
+  const commandsOf = groupByOwner(registry.commands, ([, { owner }]) => owner);
+  const offersOf = groupByOwner(registry.offers.values(), ({ owner }) => owner);
   return [config.store, ...config.instances, ...left].map(({ name, plugin, kind, pointer }, at) => {
-    const isOwn = ({ owner }: Attributed<unknown> | HookEntry): boolean => owner === name;
-    const hooks = registry.hooks.filter(isOwn);
+    const hooks = hooksOf(name);
     const problem = omitted.find(({ instance }) => instance.name === name)?.reason;
     return {
       name,
       plugin,
       kind,
-      hosts: [...(plugins[at]?.hosts ?? []), ...ownConnections(registry, isOwn)],
+      hosts: [...(plugins[at]?.hosts ?? []), ...ownConnections(offersOf(name))],
       permissions: plugins[at]?.permissions ?? [],
       ...(problem !== undefined && { problem }),
       environment: listVariables(raw.value, pointer),
@@ -498,8 +499,20 @@ export function describePlugins(
       hooks: hooks.map(({ name: hook, order }) => (order ? `${hook} (${order})` : hook)),
       counts: [...new Set(hooks.map((entry) => entry.name))].map((hook) => book.countsOf(name, hook)),
       parts: registry.parts.get(name)?.value() ?? [],
-      routes: [...registry.routes].filter(([, entry]) => isOwn(entry)).map(([label]) => label),
-      commands: [...registry.commands].filter(([, entry]) => isOwn(entry)).map(([command]) => command),
+      routes: routesOf(name).map(([label]) => label),
+      commands: commandsOf(name).map(([command]) => command),
     };
   });
+}
+
+/** Groups registrations by the instance that made them. */
+function groupByOwner<T>(entries: Iterable<T>, ownerOf: (entry: T) => string): (owner: string) => readonly T[] {
+  const groups = new Map<string, T[]>();
+  for (const entry of entries) {
+    const owner = ownerOf(entry);
+    const group = groups.get(owner);
+    if (group) group.push(entry);
+    else groups.set(owner, [entry]);
+  }
+  return (owner) => groups.get(owner) ?? [];
 }

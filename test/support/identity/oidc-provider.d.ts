@@ -27,6 +27,8 @@ declare module 'oidc-provider' {
     readonly clients: readonly object[];
     readonly claims?: Readonly<Record<string, readonly string[]>>;
     readonly conformIdTokenClaims?: boolean;
+    /** Lifetimes in seconds, by kind. */
+    readonly ttl: Readonly<Record<string, number>>;
     readonly cookies?: { readonly keys: readonly string[] };
     readonly interactions?: { url(context: unknown, interaction: { readonly uid: string }): string };
     extraTokenClaims?(context: unknown, token: { readonly clientId?: string }): object | undefined;

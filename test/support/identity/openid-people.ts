@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Provider, { type Configuration } from 'oidc-provider';
+import { LIFETIMES } from './openid-provider.ts';
 import { createSigner } from './tokens.ts';
 
 export const CLIENT_SECRET = 'a secret: of a test client?';
@@ -59,6 +60,7 @@ function configure({ people, redirectUris, bareIdTokens = false }: PeopleOptions
   return {
     jwks: { keys: [key] },
     cookies: { keys: ['a key of a test'] },
+    ttl: LIFETIMES,
     clients: [
       { ...client, ...secret, client_id: 'gateway', token_endpoint_auth_method: 'client_secret_basic' },
       { ...client, ...secret, client_id: 'posting', token_endpoint_auth_method: 'client_secret_post' },

@@ -4,6 +4,16 @@ import Provider, { type Configuration } from 'oidc-provider';
 import { createSigner } from './tokens.ts';
 
 const SECRET = 'a secret of a test client';
+/** Lifetimes in seconds. The provider prints a note for each kind without one. */
+export const LIFETIMES = {
+  AccessToken: 600,
+  ClientCredentials: 600,
+  Grant: 3600,
+  IdToken: 3600,
+  Interaction: 3600,
+  Session: 3600,
+};
+
 const SCOPES = ['accounts:read', 'keys:write', 'keys:read'];
 
 /** Real OpenID provider in this process, on a loopback port, for clients that get tokens by client credentials. */
@@ -82,6 +92,7 @@ function configure(users: ProviderOptions['users'], audience: string, key: objec
   return {
     jwks: { keys: [key] },
     scopes: SCOPES,
+    ttl: LIFETIMES,
     clients: Object.keys(users).map((user) => ({
       client_id: user,
       client_secret: SECRET,
