@@ -1,11 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ALL_CASES, generatedCases } from './support/generated-cases.ts';
+import { ALL_CASES, generatedCases, partOf, partOfTests } from './support/generated-cases.ts';
 
-/** Files with properties, of which the quick tests generate a part of the cases. */
+const CALLS = [generatedCases, partOf, partOfTests].map(({ name }) => `${name}(`);
+
+/** Files of which the quick tests run a part of the cases. */
 const FILES = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
   .filter((name) => /(?<!\.slow)\.test\.ts$/.test(name))
-  .filter((name) => readFileSync(path.join(import.meta.dirname, name), 'utf8').includes(`${generatedCases.name}(`));
+  .filter((name) => {
+    const text = readFileSync(path.join(import.meta.dirname, name), 'utf8');
+    return CALLS.some((call) => text.includes(call));
+  });
 
 // No other slow test reads it.
 process.env[ALL_CASES] = 'yes';

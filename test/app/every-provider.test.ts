@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import OpenAI, { type APIError } from 'openai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { partOfTests } from '../support/generated-cases.ts';
 import { loadNetworkProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonStream } from '../support/vendors/amazon-frames.ts';
 import {
@@ -77,7 +78,8 @@ describe('the official client against every provider', () => {
     await upstream.close();
   });
 
-  for (const { name, provider } of PROVIDERS) {
+  for (const [at, { name, provider }] of PROVIDERS.entries()) {
+    const { describe, it } = partOfTests(at);
     describe(name, () => {
       const model = `${name}/some-model`;
       const isFramed = provider.chat?.reader !== undefined;

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { CallRow, Store } from '../../contract/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { type FailureRig, startFailureRig } from '../support/gateways/failure-rig.ts';
+import { partOf } from '../support/generated-cases.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { respondWith, type Script } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
@@ -47,8 +48,8 @@ describe('an excessive response of a vendor', function () {
       return found[0] as CallRow;
     });
 
-  for (const [what, body] of BAD)
-    for (const stream of [false, true]) {
+  for (const [at, [what, body]] of BAD.entries())
+    for (const stream of partOf([false, true], at)) {
       const mode = stream ? 'for a stream' : 'for a response';
       it(`E28: ${what}, asked ${mode}, is provider_invalid_response and has a record`, async () => {
         rig.vendor.script(respondWith(200, body, JSON_TYPE));

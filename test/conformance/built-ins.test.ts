@@ -6,6 +6,7 @@ import { definePlugin, type Plugin, type PluginApi } from '../../contract/index.
 import { createKey } from '../../plugins/auth/api-key/format.ts';
 import { readPeppers } from '../../plugins/auth/api-key/peppers.ts';
 import { createRecords } from '../../plugins/auth/api-key/records.ts';
+import { partOfTests } from '../support/generated-cases.ts';
 import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
 import { type AuthKit, type PolicyKit, testAuth, testPlugin, testPolicy } from './index.ts';
 
@@ -107,13 +108,15 @@ function withKey(plugin: Plugin): Plugin {
 
 const builtins = listBuiltins();
 
-for (const { kind, name } of builtins) {
+for (const [at, { kind, name }] of builtins.entries()) {
+  const runner = partOfTests(at);
   const plugin = await importPlugin(name, { kind, builtins, baseDir: '/' });
   const config = (CONFIG[`${kind} ${name}`] ?? {}) as Readonly<Record<string, unknown>>;
   const auth = AUTH[name];
-  if (kind === 'auth' && auth) testAuth({ plugin: name === 'api-key' ? withKey(plugin) : plugin, ...auth });
-  else if (kind === 'policy') for (const kit of POLICIES[name] ?? [{ lets: [QUIET] }]) testPolicy({ plugin, ...kit });
-  else testPlugin({ plugin, config });
+  if (kind === 'auth' && auth) testAuth({ plugin: name === 'api-key' ? withKey(plugin) : plugin, runner, ...auth });
+  else if (kind === 'policy')
+    for (const kit of POLICIES[name] ?? [{ lets: [QUIET] }]) testPolicy({ plugin, runner, ...kit });
+  else testPlugin({ plugin, runner, config });
 }
 
 describe('the kits', () => {

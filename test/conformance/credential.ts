@@ -176,7 +176,7 @@ async function until(is: () => boolean, what: string): Promise<void> {
   const endsAt = performance.now() + SOON_MS;
   while (!is()) {
     assert.ok(performance.now() < endsAt, what);
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
 

@@ -5,6 +5,7 @@
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/failure-forms.ts';
 import { type FailureRig, OPERATOR_KEY, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
+import { partOf } from '../support/generated-cases.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import {
   respondWith,
@@ -46,7 +47,7 @@ describe('a call with a second target', () => {
   for (const [at, { title, script, stream }] of RESCUED.entries())
     it(`${title} costs the caller nothing, in every format`, async () => {
       const mark = await rig.mark();
-      const forms = formsOf(stream);
+      const forms = partOf(formsOf(stream), at);
       const seen = vendor.requests.length;
       vendor.script(script);
       rig.second.script(fine);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { type FailureRig, PROMPT_COST, startFailureRig, USAGE_COST } from '../support/gateways/failure-rig.ts';
+import { partOf } from '../support/generated-cases.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { respondWith } from '../support/vendors/scripted-upstream.ts';
 
@@ -56,7 +57,7 @@ describe('the end of a stream, and its usage', () => {
     await rig.expectOrder(mark, 1, PROMPT_COST + 20);
   });
 
-  for (const count of NONSENSE) {
+  for (const count of partOf(NONSENSE)) {
     it(`U30: ${JSON.stringify(count)} is not a token count: the call is charged by estimate`, async () => {
       const mark = await rig.mark();
       const says = JSON.stringify(completion('a'.repeat(40), usage(count, count, count)));

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { partOf } from '../support/generated-cases.ts';
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 import { DOORS, postGarbage, readError } from './garbage-bodies.ts';
 
@@ -14,7 +15,7 @@ describe('garbage of up to 65 kB on the routes of every dialect', () => {
   });
   after(() => rig.stop());
 
-  for (const door of DOORS)
+  for (const door of partOf(DOORS))
     it(`is served or refused in the format of ${door.path('{model}')}, with the place of the error, never 5xx`, async () => {
       const { served, refused, placed } = await postGarbage(rig, door, { seed: SEED, numRuns: 40 });
       expect(served).to.be.greaterThan(1);

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../contract/index.ts';
 import { postMessages, receiveMessage } from '../support/clients/post-messages.ts';
 import { readSse } from '../support/formats/codec.ts';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { partOf } from '../support/generated-cases.ts';
 import { apisOf, createOpenaiRules } from '../support/vendors/openai-rules.ts';
 import { responsesEvents, sendEvents } from '../support/vendors/responses-wire.ts';
 
@@ -182,6 +183,7 @@ const GEMINI: Way = {
 
 const WAYS = [CHAT, MESSAGES, GEMINI] as const;
 const STREAMS = [false, true] as const;
+const RUNS = STREAMS.flatMap((stream) => EFFORTS.map((effort) => [effort, stream] as const));
 
 describe('E13: the API of OpenAI is chosen by the request and its model', () => {
   let rig: IngressRig;
@@ -213,29 +215,28 @@ describe('E13: the API of OpenAI is chosen by the request and its model', () => 
   }
 
   for (const way of WAYS)
-    for (const model of [...WITH_NONE, ...WITHOUT_NONE])
+    for (const [at, model] of [...WITH_NONE, ...WITHOUT_NONE].entries())
       it(`a client of ${way.name} completes a tool loop on ${model} with every effort`, async () => {
-        for (const effort of EFFORTS)
-          for (const stream of STREAMS) {
-            const { label, summary, sent, wires } = await runLoop(way, model, effort, stream, true);
-            const isOnChat = effort === 'none' && WITH_NONE.includes(model);
-            expect(wires, label).to.deep.equal(isOnChat ? ['chat', 'chat'] : ['responses', 'responses']);
-            if (isOnChat) continue;
-            // Messages clients that disable thinking get none, even from a model that always reasons.
-            const isHidden = way === MESSAGES && effort === 'none';
-            expect(summary, label).to.equal(isHidden ? '' : SUMMARY);
-            const body = sent[1]?.json() as { input: readonly JsonObject[]; store: unknown; reasoning?: JsonObject };
-            expect(body.store, label).to.equal(false);
-            const types = body.input.map(({ type, role }) => String(role ?? type));
-            expect(types, label).to.deep.equal([
-              ...['developer', 'user', ...(isHidden ? [] : ['reasoning']), 'function_call', 'function_call_output'],
-            ]);
-          }
+        for (const [effort, stream] of partOf(RUNS, at)) {
+          const { label, summary, sent, wires } = await runLoop(way, model, effort, stream, true);
+          const isOnChat = effort === 'none' && WITH_NONE.includes(model);
+          expect(wires, label).to.deep.equal(isOnChat ? ['chat', 'chat'] : ['responses', 'responses']);
+          if (isOnChat) continue;
+          // Messages clients that disable thinking get none, even from a model that always reasons.
+          const isHidden = way === MESSAGES && effort === 'none';
+          expect(summary, label).to.equal(isHidden ? '' : SUMMARY);
+          const body = sent[1]?.json() as { input: readonly JsonObject[]; store: unknown; reasoning?: JsonObject };
+          expect(body.store, label).to.equal(false);
+          const types = body.input.map(({ type, role }) => String(role ?? type));
+          expect(types, label).to.deep.equal([
+            ...['developer', 'user', ...(isHidden ? [] : ['reasoning']), 'function_call', 'function_call_output'],
+          ]);
+        }
       });
 
-  for (const way of WAYS)
+  for (const [at, way] of WAYS.entries())
     it(`a client of ${way.name} that stores no reasoning completes a tool loop all the same`, async () => {
-      for (const model of ['gpt-6-sol', 'gpt-6-astra', 'gpt-5.3-codex'])
+      for (const model of partOf(['gpt-6-sol', 'gpt-6-astra', 'gpt-5.3-codex'], at))
         for (const stream of STREAMS) {
           const { sent } = await runLoop(way, model, 'low', stream, false);
           expect(sent.map(({ body }) => body.includes('gAAAA'))).to.deep.equal([false, false]);
@@ -256,14 +257,14 @@ describe('E13: the API of OpenAI is chosen by the request and its model', () => 
     }
   });
 
-  for (const way of WAYS)
+  for (const [at, way] of WAYS.entries())
     it(`a client of ${way.name} gets responses and tool calls from models that only the Responses API has`, async () => {
-      for (const model of ONLY_RESPONSES)
+      for (const model of partOf(ONLY_RESPONSES, at))
         for (const stream of STREAMS) {
           const { wires } = await runLoop(way, model, undefined, stream, true);
           expect(wires).to.deep.equal(['responses', 'responses']);
         }
-      for (const model of [...ONLY_RESPONSES, 'o3-deep-research', 'o4-mini-deep-research'])
+      for (const model of partOf([...ONLY_RESPONSES, 'o3-deep-research', 'o4-mini-deep-research'], at))
         for (const stream of STREAMS) {
           const turn = await way.send(rig, way.first(`openai/${model}`, 'high', false), stream);
           expect(turn.text, model).to.equal(RESPONSE);

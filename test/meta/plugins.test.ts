@@ -7,6 +7,8 @@ import { FORMATS } from '../../contract/schema-formats.ts';
 /** Every built-in plugin in its folder is tested automatically. */
 describe('every built-in plugin', () => {
   const builtins = listBuiltins();
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
+  for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
 
   it('is found in its folder', () => {
     const kinds = new Set(builtins.map(({ kind }) => kind));
@@ -63,8 +65,6 @@ describe('every built-in plugin', () => {
       it('describes its options in a strict schema that refuses unknown keys', () => {
         const { configSchema } = plugin;
         if (!configSchema) throw new Error('it has no configSchema, so that any option would be taken');
-        const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, keywords: ['secret'] });
-        for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
         const validate = ajv.compile({ ...configSchema });
         expect([(configSchema as Schema)['type']].flat()).to.include('object');
         if (kind !== 'store') expect(validate({ 'no such option': 1 }), 'an unknown key is a problem').to.equal(false);

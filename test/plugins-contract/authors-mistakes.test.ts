@@ -5,6 +5,7 @@ import { loadConfig } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { partOf } from '../support/generated-cases.ts';
 import { CHAT, chatOf, pluginFile, startError } from '../support/plugins/plugin-file.ts';
 import { until } from '../support/wait.ts';
 import { CALLS, FILES, type Mistake, OPTIONS, SET_UPS } from './authors-mistakes.ts';
@@ -67,14 +68,14 @@ describe('a mistake of a plugin’s author', () => {
       expect(said, 'the place in the configuration').to.match(/^tollgate\.config\.json:\d+:\d+ \w+\.probe/);
     });
 
-  for (const mistake of SET_UPS)
+  for (const mistake of partOf(SET_UPS))
     it(`stops the start: it ${mistake.what}`, async () => {
       const said = await startError(start(mistake));
       expect(said).to.include(mistake.says);
       expect(said, 'the plugin, or the place in the configuration').to.match(/^(plugin "|tollgate\.config\.json:)/);
     });
 
-  for (const mistake of CALLS)
+  for (const mistake of partOf(CALLS))
     it(`is in the log of a call: it ${mistake.what}`, async () => {
       const gateway = await start(mistake);
       try {

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
+import { ALL_CASES } from '../support/generated-cases.ts';
 import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugins/plugin-copies.ts';
 
 const run = promisify(execFile);
@@ -35,7 +36,7 @@ describe('copies of built-in plugins outside the repository', function () {
     );
     const mocha = path.join(PACKAGE_ROOT, 'node_modules', 'mocha', 'bin', 'mocha.js');
     const args = [mocha, '--timeout', '60000', ...SUITES.map((suite) => path.join('test', suite))];
-    const env = { ...process.env, [COPIES_VARIABLE]: folder };
+    const env = { ...process.env, [COPIES_VARIABLE]: folder, [ALL_CASES]: 'yes' };
     const { stdout, stderr } = await run(process.execPath, args, {
       cwd: PACKAGE_ROOT,
       env,

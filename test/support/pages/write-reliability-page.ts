@@ -9,6 +9,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FAILURES } from '../../failures/index.ts';
 import { FORM_NAMES } from '../gateways/failure-forms.ts';
+import { ALL_CASES } from '../generated-cases.ts';
 import { type FormsOfFailures, withFailures } from './reliability-page.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -31,7 +32,7 @@ writeFileSync(file, '');
 const mocha = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');
 const { status } = spawnSync(process.execPath, [mocha, ...files, ...IGNORED], {
   ...{ cwd: ROOT, stdio: 'inherit' },
-  env: { ...process.env, FAILURE_FORMS_FILE: file },
+  env: { ...process.env, FAILURE_FORMS_FILE: file, [ALL_CASES]: 'yes' },
 });
 const before = some.length > 0 ? (JSON.parse(readFileSync(FORMS, 'utf8')) as FormsOfFailures) : {};
 const kept = Object.entries(before).flatMap(([id, names]) => names.map((name) => `${id} ${name}`));

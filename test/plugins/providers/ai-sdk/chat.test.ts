@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { partOf } from '../../../support/generated-cases.ts';
 import { respondWith } from '../../../support/vendors/scripted-upstream.ts';
 import type { ScriptedOutput } from '../../../support/vendors/vendor-wires.ts';
 import { type AiRig, KEY, PACKAGES, respondAs, startAi } from './rig.ts';
@@ -24,7 +25,8 @@ interface Message {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { name: string; arguments: string } }[];
 }
 
-for (const [name, { wire, key, refuses = [], ignores = [], lacks = {} }] of Object.entries(PACKAGES))
+// In the quick tests one half of the packages; `loops.test.ts` runs the other.
+for (const [name, { wire, key, refuses = [], ignores = [], lacks = {} }] of partOf(Object.entries(PACKAGES), 1, 2))
   describe(`the package ${name}`, () => {
     let rig: AiRig;
     before(async () => {

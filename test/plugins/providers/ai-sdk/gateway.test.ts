@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { partOfTests } from '../../../support/generated-cases.ts';
 import { respondWith } from '../../../support/vendors/scripted-upstream.ts';
 import { type AiRig, respondAs, startAi } from './rig.ts';
 
@@ -132,7 +133,7 @@ describe('a package of the AI SDK within the gateway', () => {
       return { status: response?.status, headers: response?.headers, text, log: rig?.gateway.logText() ?? '' };
     };
 
-    for (const [model, status, code, logged] of [
+    const FAILS = [
       ['throws', 503, 'provider_unavailable', 'package \\"./odd.mjs\\": undefined is not a function'],
       ['rejects', 503, 'provider_unavailable', 'package \\"./odd.mjs\\": no such thing'],
       ['hangs', 503, 'provider_timeout', 'did not start a response within 300 ms'],
@@ -140,23 +141,27 @@ describe('a package of the AI SDK within the gateway', () => {
       ['old', 503, 'provider_unavailable', 'Install a version of the package'],
       ['alone', 503, 'provider_unavailable', 'ownTransport: true'],
       ['listens', 503, 'provider_unavailable', 'may not open a server'],
-    ] as const) {
-      it(`44: leaves a model that ${model} to the next target, whole and streamed`, async () => {
-        await odd({}, { models: { both: [`acme/${model}`, 'echo/echo'] } });
-        for (const stream of [false, true]) {
-          const said = await sendTo('both', { stream });
-          expect([said.status, said.headers?.get('x-tollgate-provider')], said.text).to.deep.equal([200, 'echo']);
-          expect(said.log).to.include(`"target":"acme/${model}"`).and.include(logged);
-        }
-      });
+    ] as const;
+    for (const [at, [model, status, code, logged]] of FAILS.entries()) {
+      const { describe, it } = partOfTests(at);
+      describe(`by a model that ${model}`, () => {
+        it('44: leaves it to the next target, whole and streamed', async () => {
+          await odd({}, { models: { both: [`acme/${model}`, 'echo/echo'] } });
+          for (const stream of [false, true]) {
+            const said = await sendTo('both', { stream });
+            expect([said.status, said.headers?.get('x-tollgate-provider')], said.text).to.deep.equal([200, 'echo']);
+            expect(said.log).to.include(`"target":"acme/${model}"`).and.include(logged);
+          }
+        });
 
-      it(`gives an error for a model that ${model}, whole and streamed`, async () => {
-        await odd();
-        for (const stream of [false, true]) {
-          const said = await send(model, { stream });
-          expect([said.status, JSON.parse(said.text).error.code], said.text).to.deep.equal([status, code]);
-          expect(said.log).to.include(logged);
-        }
+        it('gives an error, whole and streamed', async () => {
+          await odd();
+          for (const stream of [false, true]) {
+            const said = await send(model, { stream });
+            expect([said.status, JSON.parse(said.text).error.code], said.text).to.deep.equal([status, code]);
+            expect(said.log).to.include(logged);
+          }
+        });
       });
     }
 

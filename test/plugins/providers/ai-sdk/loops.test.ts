@@ -2,6 +2,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { GoogleGenAI } from '@google/genai';
 import { expect } from 'chai';
 import type OpenAI from 'openai';
+import { partOf } from '../../../support/generated-cases.ts';
 import type { ScriptedOutput } from '../../../support/vendors/vendor-wires.ts';
 import { type AiRig, PACKAGES, respondAs, startAi } from './rig.ts';
 
@@ -70,7 +71,8 @@ const CLIENTS: Readonly<Record<string, (rig: AiRig) => Promise<string | null | u
   },
 };
 
-for (const [name, { wire, mark, refuses = [] }] of Object.entries(PACKAGES))
+// In the quick tests one half of the packages; `chat.test.ts` runs the other.
+for (const [name, { wire, mark, refuses = [] }] of partOf(Object.entries(PACKAGES), 0, 2))
   describe(`a streamed tool loop by ${name}`, () => {
     let rig: AiRig;
     before(async () => {

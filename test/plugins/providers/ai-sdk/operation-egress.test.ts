@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../../../core/gateway.ts';
 import { makeFolder, removeFolders } from '../../../support/folders.ts';
+import { partOfTests } from '../../../support/generated-cases.ts';
 import { fixture } from '../../../support/speech/sound.ts';
 import { respondWith, type Script, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
 import { type AiRig, fileOf, KEY, startAi } from './rig.ts';
@@ -69,7 +70,8 @@ const ODD = `export function createOdd(settings) {
   return { specificationVersion: 'v4', languageModel: model, embeddingModel: model, imageModel: model, speechModel: model, transcriptionModel: model };
 }`;
 
-for (const operation of Object.keys(callsOf('')))
+for (const [at, operation] of Object.keys(callsOf('')).entries()) {
+  const { describe, it } = partOfTests(at);
   describe(`${operation} by a package of the AI SDK, on the way to its vendor`, () => {
     let rig: AiRig | undefined;
     const gateways: Gateway[] = [];
@@ -181,3 +183,4 @@ for (const operation of Object.keys(callsOf('')))
       expect(bare(second)).to.equal(bare(first));
     });
   });
+}
