@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createServers } from '../plugins/mcp/mcp-rig.ts';
+import { createServers, DOWN } from '../plugins/mcp/mcp-rig.ts';
 import { readFrames } from '../support/agents/agent-gateway.ts';
 import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
 import { type Rule, schemaNameOf } from '../support/agents/scripted-model.ts';
@@ -39,8 +39,7 @@ describe('a team of agents with tools of MCP servers', () => {
   ): Promise<TestGateway> => {
     vendor = await startModelServer(rules);
     const prices = { '*': { input: 1, output: 2 } };
-    const s = await servers.make(['echo', 'fail'], [], { prices: { echo: 0.01 } });
-    const down = await servers.make(['echo'], ['ends-at-start']);
+    const s = await servers.serve(['echo', 'fail'], { prices: { echo: 0.01 } });
     const scout = { when: 'places', instructions: 'You find places.', tools };
     const planning = { tools: [] };
     gateway = await startGateway({
@@ -50,7 +49,7 @@ describe('a team of agents with tools of MCP servers', () => {
       },
       plans: { all: { serverTools: ['mcp:s', 'mcp:down'] }, none: {}, once: { serverTools: ['mcp:s'], rpm: 1 } },
       defaultPlan: 'all',
-      mcp: { servers: { s: s.options, down: down.options } },
+      mcp: { servers: { s: s.options, down: DOWN } },
       agents: { team: { model: 'scripted/m', agents: { scout, planning }, memory: { enabled: false }, limits } },
       ...more,
     });

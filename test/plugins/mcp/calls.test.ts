@@ -18,7 +18,7 @@ describe('a call of a tool', () => {
   before(async () => {
     servers = await createServers();
     const options = { prices: { echo: 0.25, '*': 0.01 } };
-    const s = await servers.make(['echo', 'fail', 'data', 'none', 'calls', 'hang', 'status'], [], {
+    const s = await servers.serve(['echo', 'fail', 'data', 'none', 'calls', 'hang', 'status'], {
       ...options,
       timeout: '300ms',
     });

@@ -77,8 +77,8 @@ describe('tools of MCP servers in a chat', () => {
 
   before(async () => {
     servers = await createServers();
-    const s = await servers.make(['echo', 'fail', 'hang', 'calls'], [], { timeout: '300ms', prices: { echo: 0.01 } });
-    const other = await servers.make(['echo']);
+    const s = await servers.serve(['echo', 'fail', 'hang', 'calls'], { timeout: '300ms', prices: { echo: 0.01 } });
+    const other = await servers.serve(['echo']);
     rig = await startIngressRig({
       billing: 'track',
       plans: {
@@ -445,7 +445,7 @@ describe('a chat with tools of MCP servers', () => {
   ] as const)
     it(`runs no tool after its ${limit}`, async () => {
       const servers = await createServers();
-      const s = await servers.make(['echo'], [], { prices: { echo: 0.01 } });
+      const s = await servers.serve(['echo'], { prices: { echo: 0.01 } });
       const rig = await startIngressRig({
         billing: 'track',
         plans: { all: { serverTools: ['mcp:s'] } },
@@ -484,7 +484,7 @@ describe('a chat of a plugin with tools of MCP servers', () => {
   for (const stream of [false, true])
     it(`runs them for its caller, who counts one request (${stream ? 'streamed' : 'whole'})`, async () => {
       const servers = await createServers();
-      const s = await servers.make(['echo']);
+      const s = await servers.serve(['echo']);
       const rig = await startIngressRig(
         {
           plans: { all: { serverTools: ['mcp:s'], rpm: 1 } },
@@ -527,7 +527,7 @@ describe('the tools of a plan’s chats', () => {
   it('must be of a configured server', async () => {
     const servers = await createServers();
     try {
-      const s = await servers.make(['echo']);
+      const s = await servers.serve(['echo']);
       const plans = { all: { chatTools: ['mcp:s/echo', 'mcp:git'] } };
       const error = await startMcp({ s: s.options }, { plans }).catch((thrown: Error) => thrown);
       expect(String(error)).to.include('no "git", which "chatTools" of the plan "all" names');

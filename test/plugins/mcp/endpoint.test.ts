@@ -9,9 +9,9 @@ describe('the MCP endpoint', () => {
   let servers: Awaited<ReturnType<typeof createServers>>;
   before(async () => {
     servers = await createServers();
-    const s = await servers.make(['echo', 'fail', 'data', LONG, 'dotted.name', { ...named('bad name') }]);
-    const other = await servers.make(['echo'], [], { tools: { deny: ['none*'] } });
-    const limited = await servers.make(['echo', 'fail', 'data'], [], {
+    const s = await servers.serve(['echo', 'fail', 'data', LONG, 'dotted.name', { ...named('bad name') }]);
+    const other = await servers.serve(['echo'], { tools: { deny: ['none*'] } });
+    const limited = await servers.serve(['echo', 'fail', 'data'], {
       tools: { allow: ['e*', 'fail'], deny: ['fail'] },
     });
     gateway = await startMcp({ s: s.options, other: other.options, limited: limited.options });
@@ -167,8 +167,8 @@ describe('the MCP endpoint', () => {
   });
 
   it('returns what the tool of the caller alone returned, for many calls at once', async () => {
-    const replies = await Promise.all(Array.from({ length: 200 }, (_, at) => call(gateway, 'echo', { at })));
-    expect(replies.map(textOf)).to.deep.equal(Array.from({ length: 200 }, (_, at) => JSON.stringify({ at })));
+    const replies = await Promise.all(Array.from({ length: 60 }, (_, at) => call(gateway, 'echo', { at })));
+    expect(replies.map(textOf)).to.deep.equal(Array.from({ length: 60 }, (_, at) => JSON.stringify({ at })));
   });
 });
 

@@ -12,8 +12,8 @@ describe('permissions for tools of MCP servers', () => {
   let servers: Awaited<ReturnType<typeof createServers>>;
   before(async () => {
     servers = await createServers();
-    const s = await servers.make(['echo', 'fail', 'getData', 'getdata']);
-    const other = await servers.make(['echo']);
+    const s = await servers.serve(['echo', 'fail', 'getData', 'getdata']);
+    const other = await servers.serve(['echo']);
     gateway = await startMcp(
       { s: s.options, other: other.options },
       {

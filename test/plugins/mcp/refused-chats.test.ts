@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { toFile } from 'openai';
 import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
 import { type BatchVendor, line, startBatchVendor } from '../operations/batches/batch-vendor.ts';
-import { createServers } from './mcp-rig.ts';
+import { createServers, DOWN } from './mcp-rig.ts';
 
 interface CallRow {
   readonly request_id: string;
@@ -23,14 +23,13 @@ describe('a chat with tools of MCP servers that is refused before its first turn
   before(async () => {
     vendor = await startBatchVendor();
     servers = await createServers();
-    const s = await servers.make(['echo']);
-    const down = await servers.make(['echo'], ['ends-at-start']);
+    const s = await servers.serve(['echo']);
     gateway = await startGateway({
       providers: { echo: {}, openai: { apiKey: 'sk-operator', baseUrl: `${vendor.url}/v1` } },
       dialects: { ollama: {}, interactions: {}, portkey: {} },
       plans: { all: { serverTools: ['mcp:*'] }, none: {} },
       defaultPlan: 'all',
-      mcp: { servers: { s: s.options, down: down.options } },
+      mcp: { servers: { s: s.options, down: DOWN } },
     });
     const create = async (plan: string, ...more: readonly string[]): Promise<string> =>
       (await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'u', '--plan', plan, ...more)).api_key;
@@ -58,7 +57,7 @@ describe('a chat with tools of MCP servers that is refused before its first turn
     '/api/core/admin/console/chat': CHAT,
   };
   const S = { type: 'mcp', server: 's' };
-  const DOWN = { type: 'mcp', server: 'down' };
+  const OFF = { type: 'mcp', server: 'down' };
 
   const send = async (path: string, body: object, key: string | undefined) => {
     const response = await gateway.post(path, body, { authorization: `Bearer ${key}` });
@@ -79,7 +78,7 @@ describe('a chat with tools of MCP servers that is refused before its first turn
         [{ ...S, require_approval: 'always' }, keys['all'], 400, 'refused invalid_request'],
         [S, keys['none'], 403, 'refused permission_denied'],
         [{ ...S, allowed_tools: ['none'] }, keys['all'], 403, 'refused permission_denied'],
-        [DOWN, keys['all'], 503, 'refused provider_unavailable'],
+        [OFF, keys['all'], 503, 'refused provider_unavailable'],
       ] as const;
       for (const [tool, key, status, end] of cases)
         for (const stream of [false, true]) {

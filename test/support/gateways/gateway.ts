@@ -38,6 +38,9 @@ export interface TestGatewayOptions {
   readonly level?: 'debug' | 'info' | 'silent';
 }
 
+/** Commands that read a list of the store alone. */
+const LISTS: ReadonlySet<string> = new Set(['audit', 'calls', 'usage']);
+
 /**
  * Starts a gateway. The defaults, which `config` overrides, are a store in memory, the echo provider, and API keys with a
  * first key.
@@ -88,8 +91,8 @@ export async function startGateway(
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
-  /** Generation that creates keys: tests create many, and each command for itself would set up all plugins. */
-  let keyMaker: ReturnType<typeof openGeneration> | undefined;
+  /** Generation that creates keys and reads lists: tests do so often, and each command for itself would set up all plugins. */
+  let keeper: ReturnType<typeof openGeneration> | undefined;
   const key = gateway.announcements.find(({ use }) => use === 'key')?.value ?? '';
   const url = gateway.url;
   const own: Omit<TestGateway, keyof Gateway> = {
@@ -118,16 +121,17 @@ export async function startGateway(
       };
       const isKey = words[0] === 'keys' && words[1] === 'create';
       // Plans and teams may have changed since the generation read them.
-      if (memory && isKey && !words.includes('--plan') && !words.includes('--team')) {
-        keyMaker ??= loadFor('forCommand').then((loaded) => openGeneration(loaded, createLogger({ level: 'silent' })));
-        return (await resultOn((await keyMaker).generation, words, file, exitWith)) as T;
+      const isOwn = isKey ? !words.includes('--plan') && !words.includes('--team') : LISTS.has(words[0] ?? '');
+      if (memory && isOwn) {
+        keeper ??= loadFor('forCommand').then((loaded) => openGeneration(loaded, createLogger({ level: 'silent' })));
+        return (await resultOn((await keeper).generation, words, file, exitWith)) as T;
       }
       const loaded = await loadFor('forCommand');
       return (await resultOf(words, file, { cwd: folder, env, loaded }, exitWith)) as T;
     },
     exitCode: () => exitCode,
     async stop() {
-      await (await keyMaker)?.close();
+      await (await keeper)?.close();
       await gateway.close();
       await rm(folder, { recursive: true, force: true });
     },
