@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ERRORS, type ErrorCode, isObject } from '../../contract/index.ts';
+import { anyText } from '../support/arbitrary-text.ts';
 import { dialectFixtures } from '../support/formats/dialect-kits.ts';
 import { type IngressRig, MODEL_OF } from '../support/gateways/ingress-rig.ts';
 
@@ -85,14 +86,14 @@ function pathsOf(value: unknown): readonly Path[] {
 
 const LONG = 65_000;
 const text = fc.oneof(
-  { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+  { weight: 4, arbitrary: anyText({ maxLength: 40 }) },
   {
     weight: 1,
     arbitrary: fc.constantFrom('__proto__', 'constructor', 'data:;base64,', 'https://127.0.0.1/x', '\r\nx: y', ''),
   },
   {
     weight: 1,
-    arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }).map((one) => one.repeat(LONG / 16)),
+    arbitrary: anyText({ minLength: 1, maxLength: 8 }).map((one) => one.repeat(LONG / 16)),
   },
 );
 const value: fc.Arbitrary<unknown> = fc.oneof(

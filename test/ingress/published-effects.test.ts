@@ -207,7 +207,9 @@ describe('fields with effects need permission', () => {
   it('of the vendors above also need it at an unknown server, which may be one of them (E1)', async () => {
     const passed: string[] = [];
     for (const { vendor, rows } of VENDORS)
-      for (const row of rows.filter(({ field, effect }) => effect !== 'price' && !OF_OTHER_FORMATS.has(field))) {
+      for (const row of partOf(
+        rows.filter(({ field, effect }) => effect !== 'price' && !OF_OTHER_FORMATS.has(field)),
+      )) {
         const { sent } = await send(PLAIN, 'relay', 'm', { [row.field]: row.value });
         if (sent.some((bytes) => plain(bytes).includes(plain(row.shows ?? `"${row.field}"`))))
           passed.push(`${vendor} ${row.field} ${JSON.stringify(row.value)}`);

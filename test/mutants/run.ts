@@ -61,13 +61,17 @@ interface Ended {
   readonly text: string;
 }
 
-async function runMocha(folder: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+async function runMocha(
+  folder: string,
+  args: readonly string[],
+  { env = {}, timeout }: { readonly env?: NodeJS.ProcessEnv; readonly timeout?: number } = {},
+): Promise<Ended> {
   // Not through mocha's program, which runs in a child process that a kill would not reach.
   const child = spawn(process.execPath, ['--import', 'tsx/esm', MOCHA, '--reporter', 'dot', ...args], {
     cwd: folder,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: MAX_MS,
+    ...(timeout !== undefined && { timeout }),
     killSignal: 'SIGKILL',
   });
   let text = '';
@@ -86,7 +90,7 @@ async function recordFunctions(folder: string): Promise<readonly RunFunctions[]>
   const files = [`${values.tests}/**/*.test.ts`, '--ignore', 'test/**/*.slow.test.ts', '--ignore', 'test/meta/**'];
   try {
     const args = [...hooks, '--parallel', '--jobs', values.jobs, ...files];
-    const { code, text } = await runMocha(folder, args, { TOLLGATE_FUNCTIONS: functions });
+    const { code, text } = await runMocha(folder, args, { env: { TOLLGATE_FUNCTIONS: functions } });
     if (code !== 0) {
       console.log(text.slice(-4000));
       return [];
@@ -117,7 +121,7 @@ async function tryMutant(folder: string, point: MutantPoint, tests: readonly str
   writeFileSync(place, mutate(text, point));
   try {
     // Exits although a failed test leaves handles open. A test that never ends, or a file that does not load, is a failure too.
-    const { code } = await runMocha(folder, ['--bail', '--exit', '--sort', ...tests]);
+    const { code } = await runMocha(folder, ['--bail', '--exit', '--sort', ...tests], { timeout: MAX_MS });
     return code === 0 ? 'survived' : 'caught';
   } finally {
     writeFileSync(place, text);

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { CHAT_REQUEST, type ChatChunk, type ChatMessage, isGatewayError } from '../../../../contract/index.ts';
 import plugin from '../../../../plugins/dialects/gemini.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
+import { anyText } from '../../../support/arbitrary-text.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
 import { generatedCases } from '../../../support/generated-cases.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
@@ -13,7 +14,7 @@ const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: fals
 const isChat = ajv.compile(CHAT_REQUEST);
 const isGemini = ajv.compile(dialect.request);
 
-const text = fc.string({ minLength: 1, maxLength: 12, unit: 'grapheme' });
+const text = anyText({ minLength: 1, maxLength: 12 });
 const name = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_-]{0,12}$/);
 const signature = fc.option(fc.constantFrom('c2ln', 'AAEC'), { nil: undefined });
 const signed = (value: string | undefined) =>
