@@ -26,7 +26,7 @@ const IMPORTS_A_FILE = /from '\.\.?\//;
 const ELSEWHERE: readonly (readonly [test: string, isChecked: (block: Block) => boolean])[] = [
   ['test/meta/docs.test.ts', ({ language, file }) => language === 'yaml' && file === ''],
   [
-    'test/meta/docs.test.ts',
+    'test/meta/docs.slow.test.ts',
     ({ language, file, text }) => language === 'ts' && file === '' && !IMPORTS_A_FILE.test(text),
   ],
   ['test/meta/docs.test.ts', ({ language, text }) => language === 'sh' && text.startsWith('curl $TOLLGATE_URL')],
