@@ -43,7 +43,7 @@ const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall', 'prepare'] as c
 
 type Manifest = Readonly<Record<string, unknown>>;
 
-/** What a plugin declares, as data. */
+/** Declarations of a plugin, as data. */
 type Definition = Omit<Plugin, 'setup' | 'check' | 'isCredential' | 'secrets'>;
 
 interface Found {

@@ -56,26 +56,30 @@ describe('retired words', () => {
   });
 });
 
-/** Finds each retired word once per line. */
+/** Finds each retired word once per line. Lines are read only in files that have all parts of a retired word. */
 function findRetired(file: string, text: string): readonly Found[] {
-  const names = splitLines(blankTexts(text));
+  const parts = new Set(wordsOf(text));
+  const rows = RETIRED.filter(({ under = [''] }) => under.some((path) => file.startsWith(path)))
+    .map((row) => ({ ...row, words: row.words.filter((word) => word.split(' ').every((part) => parts.has(part))) }))
+    .filter(({ words }) => words.length > 0);
+  if (rows.length === 0) return [];
+  const names = rows.some(({ only }) => only === 'identifiers') ? splitLines(blankTexts(text)) : [];
   return splitLines(text).flatMap((words, index) =>
-    RETIRED.filter(({ under = [''] }) => under.some((path) => file.startsWith(path))).flatMap(
-      ({ words: retired, say, only }) => {
-        const line = only === 'identifiers' ? (names[index] ?? '') : words;
-        return retired
-          .filter((word) => line.includes(` ${word} `))
-          .map((word) => ({ word, file, line: index + 1, say }));
-      },
-    ),
+    rows.flatMap(({ words: retired, say, only }) => {
+      const line = only === 'identifiers' ? (names[index] ?? '') : words;
+      return retired.filter((word) => line.includes(` ${word} `)).map((word) => ({ word, file, line: index + 1, say }));
+    }),
   );
 }
 
-/** Words of each line in lower case, with a space around each: `askWorker` has two. */
+/** Words of a text in lower case: `askWorker` has two. */
+function wordsOf(text: string): readonly string[] {
+  return (text.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
+}
+
+/** Words of each line, with a space around each. */
 function splitLines(text: string): readonly string[] {
-  return text
-    .split('\n')
-    .map((line) => ` ${(line.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).join(' ').toLowerCase()} `);
+  return text.split('\n').map((line) => ` ${wordsOf(line).join(' ')} `);
 }
 
 /**

@@ -80,7 +80,7 @@ export function DraftForm({
   const view =
     views.find((each) => each.entries.some((entry) => entry.name === id) || each.names?.includes(id)) ?? views[0];
   const schema = view?.schema ?? {};
-  // What the form was opened with stays, so that changes of others do not mix with typed text.
+  // The value at the opening of the form stays, so that changes of others do not mix with typed text.
   const [known, setKnown] = useState(() => entries.find((entry) => entry.name === name)?.value);
   const [etag, setEtag] = useState(file.etag);
   const loaded = known ? draftOf(schema, known) : startOf(schema);

@@ -189,7 +189,7 @@ function typedOf(field: Schema, kind: Kind, value: unknown): Draft[string] {
   }
   if (kind === 'json') return JSON.stringify(value, null, 2);
   if (kind === 'names') return (value as readonly unknown[]).join(', ');
-  // What ends at midnight is valid on the day before.
+  // A time of midnight is the end of the day before.
   if (kind === 'day') return day(new Date(Date.parse(String(value)) - 1).toISOString());
   if (kind === 'time') return wallClock(String(value));
   return String(value);

@@ -327,7 +327,7 @@ export const GEMINI_EFFECTS: ProviderEffects = Object.freeze({
  */
 const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
-/** What this format takes of the names in a chat request: `images` of earlier turns, but neither `name` nor `audio` of a message. */
+/** Names of a chat request in this format: it takes `images` of earlier turns, but neither `name` nor `audio` of a message. */
 export const GEMINI_LENIENCY: Pick<Leniency, 'dialect' | 'innerFields' | 'lacksFields' | 'toolNames'> = Object.freeze({
   dialect: 'gemini',
   toolNames: TOOL_NAMES,

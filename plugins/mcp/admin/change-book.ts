@@ -59,7 +59,7 @@ export interface StoredChange {
   readonly version: string | undefined;
 }
 
-/** What a decision came to. */
+/** Result of a decision. */
 type Decision = Pick<Change, 'state' | 'problem'>;
 
 /** Proposed changes, in the store until they expire. */

@@ -72,7 +72,7 @@ export async function readOperations(ctx: RouteContext): Promise<AdminOperations
     changes: byName(all.filter((operation) => !isRead(operation))),
     objectOf({ method, path }) {
       const parent = path.slice(0, path.lastIndexOf('/'));
-      // What a POST to a list creates does not exist yet.
+      // A POST to a list creates something that does not exist yet.
       const isList = !path.endsWith('}');
       const own = method === 'POST' && isList ? undefined : readers.get(path);
       return own ?? (parent.endsWith('}') ? readers.get(parent) : undefined);

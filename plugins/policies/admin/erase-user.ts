@@ -32,7 +32,7 @@ const RENAMED: Stays = Object.freeze({
   what: 'sums, balances, entries of the ledger, records of calls and the audit log, with a new id in place of the name',
   why: 'accounting data must not change; records are deleted after policies.accounts.keepCalls, the audit log after audit.keepFor',
 });
-/** What stays in a store that cannot replace names. */
+/** Data that stays in a store that cannot replace names. */
 const NAMED: Stays = Object.freeze({
   what: 'sums, balances, entries of the ledger and records of calls, with the name',
   why: 'this store cannot replace names',

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, readArray, readObject, readString } from '..
 /** Returns the first request that a package would send, as text; undefined if it sends none. Nothing is sent. */
 export type Draft = (work: () => PromiseLike<unknown>) => Promise<string | undefined>;
 
-/** What a package drops without a warning. */
+/** Parts of a request that a package drops without a warning. */
 export interface Losses {
   /** Fields of OpenAI's form. */
   readonly fields: readonly string[];
@@ -81,7 +81,7 @@ function isIn(request: string, value: unknown): boolean {
 
 export interface Setting {
   readonly field: string;
-  /** What the answer depends on, whether the setting arrives. */
+  /** Key of the answer: everything that decides if the setting arrives. */
   readonly key: string;
   /** Options without the setting. */
   readonly without: JsonObject;

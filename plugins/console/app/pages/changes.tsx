@@ -87,7 +87,7 @@ const COLUMNS: readonly Column<ProposedChange>[] = [
   { name: 'Expires', value: ({ expires_at }) => expires_at, cell: ({ expires_at }) => <Time at={expires_at} /> },
 ];
 
-/** What a change does, and the decision about it. */
+/** Effect of a change, and the decision about it. */
 function Decision({
   change,
   onDecided,

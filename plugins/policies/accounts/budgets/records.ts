@@ -119,7 +119,7 @@ export function createBudgetRecords(api: Pick<PluginApi, 'books' | 'settings'>):
 /** Budgets of the configuration when they were first seen, by `budget <name>` or `plan <plan> <name>`. */
 interface ConfiguredBudgets {
   readonly [name: string]: {
-    /** What the budget counts. */
+    /** Text of its window and calls: a budget with another text begins again. */
     readonly counts: string;
     readonly since: number;
   };
