@@ -1,5 +1,4 @@
 import { assertOpenAi } from '../support/formats/openai-schemas.ts';
-import { partOfTests } from '../support/generated-cases.ts';
 import { loadProviders } from '../support/plugins/all-providers.ts';
 import { testProvider } from './provider.ts';
 
@@ -29,14 +28,13 @@ const VALIDATE = {
   embeddings: (value: unknown) => assertOpenAi('embeddings', value),
 };
 
-for (const [at, { name, plugin, config }] of (await loadProviders()).entries()) {
+for (const { name, plugin, config } of await loadProviders()) {
   const errorEvent = ERROR_EVENTS[name];
   testProvider({
     plugin,
     config,
     fixtures: new URL(`${name}/`, FIXTURES),
     validate: VALIDATE,
-    runner: partOfTests(at),
     ...(errorEvent !== undefined && { errorEvent }),
     ...(UNKNOWN_MODELS[name] !== undefined && { unknownModel: UNKNOWN_MODELS[name] }),
   });
