@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { TestGateway } from '../../support/gateways/gateway.ts';
+import { generatedCases } from '../../support/generated-cases.ts';
 import { call, connectClient, createServers, namesFor, send, startMcp, textOf } from './mcp-rig.ts';
 
 const LONG = 'a'.repeat(90);
@@ -167,8 +168,9 @@ describe('the MCP endpoint', () => {
   });
 
   it('returns what the tool of the caller alone returned, for many calls at once', async () => {
-    const replies = await Promise.all(Array.from({ length: 60 }, (_, at) => call(gateway, 'echo', { at })));
-    expect(replies.map(textOf)).to.deep.equal(Array.from({ length: 60 }, (_, at) => JSON.stringify({ at })));
+    const length = generatedCases(200);
+    const replies = await Promise.all(Array.from({ length }, (_, at) => call(gateway, 'echo', { at })));
+    expect(replies.map(textOf)).to.deep.equal(Array.from({ length }, (_, at) => JSON.stringify({ at })));
   });
 });
 
