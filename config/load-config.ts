@@ -169,17 +169,15 @@ export async function readBuiltinSchemas(
 /** Schema of plugins without one: any options. */
 const ANY_OPTIONS: Schema = Object.freeze({ type: 'object', additionalProperties: true });
 
-/** Schemas by the object that the plugin exports: each load of a configuration reads the same one again. */
-const objectSchemas = new WeakMap<object, Schema>();
-
 /** Reads a plugin's schema under its configured name; accepts any options if it has none. */
 export function readSchema({ kind, configSchema, section }: Plugin, name: string): PluginSchema {
-  let schema = configSchema ? objectSchemas.get(configSchema) : ANY_OPTIONS;
-  if (configSchema && !schema) {
-    schema = { type: 'object', ...configSchema };
-    objectSchemas.set(configSchema, schema);
-  }
-  return { kind, name, schema: schema ?? ANY_OPTIONS, ...(section !== undefined && { section }) };
+  // The plugin's own object: by it, a later load of the configuration finds what was compiled.
+  return {
+    kind,
+    name,
+    schema: (configSchema as Schema | undefined) ?? ANY_OPTIONS,
+    ...(section !== undefined && { section }),
+  };
 }
 
 interface Import {
