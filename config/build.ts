@@ -57,6 +57,9 @@ const RENEW_MS = 2_000;
 /** Time without renewal after which a lock is stale, even if its process id exists. */
 const STALE_MS = 30_000;
 const POLL_MS = 200;
+/** Ends the name of a build that is complete for the package. */
+const COMPLETED = '-package';
+const BUILD = new RegExp(`^[0-9a-f]{16}(?:${COMPLETED})?$`);
 /** Time after their last start at which unused builds are deleted. */
 const KEEP_MS = 24 * 60 * 60_000;
 
@@ -88,7 +91,7 @@ const STEPS: readonly Step[] = Object.freeze([
 ]);
 
 /** Writes a build into an existing folder; `report` gets one line per step. */
-export async function buildInto(folder: string, report: (line: string) => void = () => {}): Promise<void> {
+async function buildInto(folder: string, report: (line: string) => void): Promise<void> {
   for (const [index, { title, run }] of STEPS.entries()) {
     report(`[${index + 1}/${STEPS.length}] ${title}`);
     await run(folder);
@@ -96,7 +99,7 @@ export async function buildInto(folder: string, report: (line: string) => void =
 }
 
 /** Adds to a build what only the published package has: types, and docs that are compressed once more. */
-export async function completePackage(folder: string): Promise<void> {
+async function completePackage(folder: string): Promise<void> {
   await writeTypes(folder);
   await runNode(['--import', 'tsx/esm', 'cli/generate/shrink-docs.ts', folder]);
 }
@@ -159,22 +162,38 @@ function filesOf(input: string): readonly string[] {
     .sort();
 }
 
-async function build(isToPublish: boolean, report: (line: string) => void): Promise<void> {
+/** Builds the program unless its inputs are unchanged, links `dist` to it, and returns its folder. */
+export function buildProgram(report: (line: string) => void = () => {}): Promise<string> {
+  return withBuild(report, async (id) => {
+    link(id);
+    return path.join(BUILDS, id);
+  });
+}
+
+/** Builds the program as the package has it, once for the same inputs; returns its folder and leaves `dist` alone. */
+export function buildForPackage(report: (line: string) => void = () => {}): Promise<string> {
+  return withBuild(report, completed);
+}
+
+/** Builds the program unless its inputs are unchanged, and calls `use` with the id of the build. */
+async function withBuild<T>(report: (line: string) => void, use: (id: string) => Promise<T>): Promise<T> {
   const id = hashInputs();
-  const folder = path.join(BUILDS, id);
   mkdirSync(BUILDS, { recursive: true });
   const release = await takeLock(report);
   try {
-    if (existsSync(folder)) report('Build is up to date.');
+    if (existsSync(path.join(BUILDS, id))) report('Build is up to date.');
     else await makeBuild(id, report);
-    const now = new Date();
-    utimesSync(folder, now, now);
+    touch(path.join(BUILDS, id));
     deleteUnused(id);
-    if (isToPublish) await publish(folder);
-    else link(id);
+    return await use(id);
   } finally {
     release();
   }
+}
+
+function touch(folder: string): void {
+  const now = new Date();
+  utimesSync(folder, now, now);
 }
 
 async function makeBuild(id: string, report: (line: string) => void): Promise<void> {
@@ -205,13 +224,30 @@ function link(id: string): void {
   renameSync(fresh, DIST);
 }
 
-async function publish(folder: string): Promise<void> {
-  const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
-  rmSync(fresh, { recursive: true, force: true });
-  cpSync(folder, fresh, { recursive: true, filter: (file) => path.relative(folder, file) !== 'in-use' });
-  await completePackage(fresh);
-  removeDist();
-  renameSync(fresh, DIST);
+/** Makes `dist` a folder to pack or copy. */
+function publish(report: (line: string) => void): Promise<void> {
+  return withBuild(report, async (id) => {
+    const folder = await completed(id);
+    const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
+    rmSync(fresh, { recursive: true, force: true });
+    cpSync(folder, fresh, { recursive: true });
+    removeDist();
+    renameSync(fresh, DIST);
+  });
+}
+
+/** Folder of a build that is complete for the package. */
+async function completed(id: string): Promise<string> {
+  const folder = path.join(BUILDS, `${id}${COMPLETED}`);
+  if (!existsSync(folder)) {
+    const plain = path.join(BUILDS, id);
+    const unfinished = path.join(BUILDS, `unfinished-${process.pid}-${randomUUID().slice(0, 8)}`);
+    cpSync(plain, unfinished, { recursive: true, filter: (file) => path.relative(plain, file) !== 'in-use' });
+    await completePackage(unfinished);
+    renameSync(unfinished, folder);
+  }
+  touch(folder);
+  return folder;
 }
 
 function removeDist(): void {
@@ -232,7 +268,7 @@ function deleteUnused(current: string): void {
       if (!isAlive(Number(unfinished[1]))) rmSync(place, { recursive: true, force: true });
       continue;
     }
-    if (name === current || !/^[0-9a-f]{16}$/.test(name)) continue;
+    if (name.startsWith(current) || !BUILD.test(name)) continue;
     const marks = path.join(place, 'in-use');
     const isUsed = existsSync(marks) && readdirSync(marks).some((pid) => isAlive(Number(pid)));
     if (!isUsed && Date.now() - statSync(place).mtimeMs > KEEP_MS) rmSync(place, { recursive: true, force: true });
@@ -301,7 +337,8 @@ function isStale(): boolean {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const { publish: isToPublish = false } = parseArgs({ options: { publish: { type: 'boolean' } } }).values;
   try {
-    await build(isToPublish, (line) => void process.stderr.write(`${line}\n`));
+    const report = (line: string): void => void process.stderr.write(`${line}\n`);
+    await (isToPublish ? publish(report) : buildProgram(report));
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;

@@ -3,9 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { build } from 'vite';
-import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
-import { readBuiltinSchemas } from '../../config/load-config.ts';
+import { buildProgram } from '../../config/build.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RunningProxy, startProxy } from '../support/processes/proxy-process.ts';
@@ -14,7 +12,6 @@ import { eventually } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const NGINX = findProgram('nginx', ['/usr/sbin', '/usr/local/sbin']);
-const ROOT = path.join(import.meta.dirname, '../..');
 
 /** nginx configuration of a company's site, with the gateway below a path and another page at the root. */
 const site = (own: number, gateway: string): string => `
@@ -49,8 +46,7 @@ const site = (own: number, gateway: string): string => `
     const problems: string[] = [];
 
     before(async () => {
-      await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
-      await writeFile(path.join(ROOT, 'dist/docs.br'), bundleDocs(await readBuiltinSchemas()));
+      await buildProgram();
       gateway = await startGateway({
         server: { port: 0, basePath: '/ai/llm', trustProxy: 1, drainTimeout: '2s' },
         console: { remote: true },

@@ -3,11 +3,10 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { build } from 'vite';
+import { buildProgram } from '../../config/build.ts';
 import { type DraftsRig, editFile, startDraftsRig } from '../support/gateways/drafts-rig.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-const ROOT = path.join(import.meta.dirname, '../..');
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 const fileWith = (write: boolean): string => `# The team's gateway
@@ -45,7 +44,7 @@ describe('the page of drafts', function () {
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
+    await buildProgram();
     rig = await startDraftsRig();
     browser = await chromium.launch({
       executablePath: CHROMIUM,

@@ -1,16 +1,14 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { build } from 'vite';
+import { buildProgram } from '../../config/build.ts';
 import { startAccounts } from '../plugins/mcp/account-rig.ts';
 import { createServers, namesFor, type ScriptedServer, send, startMcp, textOf, tool } from '../plugins/mcp/mcp-rig.ts';
 import type { TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.config.ts');
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 
@@ -30,7 +28,7 @@ describe('MCP servers and proposed changes in the console', function () {
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await build({ configFile: APP, logLevel: 'error' });
+    await buildProgram();
     servers = await createServers();
     s = await servers.make([tool('echo', 'Repeats.'), tool('fail', 'Fails.')]);
     gateway = await startMcp({ s: s.options, down: { url: 'http://127.0.0.1:9/mcp' } }, { mcp: { admin: true } });
@@ -175,7 +173,7 @@ describe('accounts of users at an MCP server in the console', function () {
 
   it('are listed, and revoked there', async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await build({ configFile: APP, logLevel: 'error' });
+    await buildProgram();
     const rig = await startAccounts(['ann']);
     const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
     try {

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page, type Request, type Response } from 'playwright-core';
-import { build } from 'vite';
+import { buildProgram } from '../../config/build.ts';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
@@ -17,7 +17,6 @@ import {
 import { until } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.config.ts');
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--no-first-run'];
 const DAY_MS = 86_400_000;
 /**
@@ -28,8 +27,6 @@ const DAY_MS = 86_400_000;
 const TASK_MS = 250;
 
 /** Builds the page before a gateway that serves it starts. */
-const buildPage = () => build({ configFile: APP, logLevel: 'error' });
-
 const openBrowser = () => chromium.launch({ executablePath: CHROMIUM, args: ARGS });
 
 const openPage = async (browser: Browser, width = 1280): Promise<Page> => {
@@ -57,7 +54,7 @@ describe('the pages of the console, as an operator works with them', function ()
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await buildPage();
+    await buildProgram();
     vendor = await startScriptedUpstream(fine);
     gateway = await startGateway({
       providers: { echo: {}, north: openAiVendor(vendor, { models: ['m'], prices: tokenPrices(3, 15) }) },
@@ -347,7 +344,7 @@ describe('the page of the configuration', function () {
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await buildPage();
+    await buildProgram();
     installation = await installGateway({
       store: 'sqlite:./data',
       providers: { echo: {}, 'north.1': { plugin: 'openai', apiKey: 'sk-never-shown-0123456789' } },

@@ -1,15 +1,13 @@
 import { existsSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser as Chromium, chromium } from 'playwright-core';
-import { build } from 'vite';
+import { buildProgram } from '../../config/build.ts';
 import { openBrowser } from '../support/clients/browser.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../support/identity/openid-people.ts';
 import { freePort } from '../support/processes/server-process.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.config.ts');
 
 describe('signed-in programs of people, in the console', function () {
   this.timeout(120_000);
@@ -20,7 +18,7 @@ describe('signed-in programs of people, in the console', function () {
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await build({ configFile: APP, logLevel: 'error' });
+    await buildProgram();
     const port = await freePort();
     origin = `http://127.0.0.1:${port}`;
     people = await startOpenIdPeople({

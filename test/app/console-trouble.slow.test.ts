@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { build } from 'vite';
+import { buildProgram } from '../../config/build.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
@@ -11,7 +11,6 @@ import { startTcpProxy, type TcpProxy } from '../support/stores/tcp-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-const ROOT = path.join(import.meta.dirname, '../..');
 const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 
 /** Third-party plugin whose file name contains markup. */
@@ -28,7 +27,7 @@ describe('the console after errors', function () {
 
   before(async function () {
     if (!existsSync(CHROMIUM) || REDIS_SERVER === undefined) return this.skip();
-    await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
+    await buildProgram();
     redis = await startRedisServer();
     wire = await startTcpProxy(redis.port);
     gateway = await startGateway(

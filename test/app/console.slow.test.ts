@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { build } from 'vite';
-import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
-import { readBuiltinSchemas } from '../../config/load-config.ts';
+import { buildProgram } from '../../config/build.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
@@ -90,8 +88,7 @@ describe('the console in a browser', function () {
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
-    await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
-    await writeFile(path.join(ROOT, 'dist/docs.br'), bundleDocs(await readBuiltinSchemas()));
+    await buildProgram();
     vendors = [await startVendor(), await startVendor()];
     const [north, south] = vendors;
     if (!north || !south) throw new Error('there are two vendors');

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
-import { build } from 'vite';
+import { buildProgram } from '../../config/build.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { installGateway } from '../support/gateways/gateway-process.ts';
 import { NODES, type Person, startThreeGateways, type ThreeGateways } from '../support/gateways/three-gateways.ts';
@@ -88,7 +88,7 @@ describeWith(
 
     before(async function () {
       this.timeout(600_000);
-      await build({ configFile: path.join(PACKAGE_ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
+      await buildProgram();
       rig = await startThreeGateways();
       await makeWork();
       browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { buildInto } from '../../config/build.ts';
+import { buildProgram } from '../../config/build.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Running, startCli, startProgram } from '../support/processes/cli.ts';
@@ -74,7 +74,7 @@ describe('tollgate start', () => {
       cpSync(path.join(PACKAGE_ROOT, name), path.join(own, name), { recursive: true });
     symlinkSync(path.join(PACKAGE_ROOT, 'node_modules'), path.join(own, 'node_modules'));
     const dist = path.join(own, 'dist');
-    await buildInto(dist);
+    cpSync(await buildProgram(), dist, { recursive: true });
     const preload = path.join(own, 'tell-loaded.cjs');
     writeFileSync(preload, TELL_LOADED);
     const program = [process.execPath, '--require', preload, path.join(dist, 'cli/main.js')];

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { buildInto, completePackage } from '../../../config/build.ts';
+import { buildForPackage } from '../../../config/build.ts';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 const run = promisify(execFile);
@@ -20,7 +20,7 @@ export interface PackedTollgate {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Builds, packs and unpacks this package; it is removed after the tests of the file. Call it inside `describe`. */
+/** Packs and unpacks this package; the files that share a build build it once. It is removed after the tests of the file. Call it inside `describe`. */
 export function usePackedTollgate(): PackedTollgate {
   const root = mkdtempSync(path.join(os.tmpdir(), 'tollgate-packed-'));
   const folder = path.join(root, 'home');
@@ -54,8 +54,7 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
   for (const file of files.flatMap((pattern) => matching(pattern)))
     cpSync(path.join(PACKAGE_ROOT, file), path.join(stage, file), { recursive: true });
   const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  await buildInto(path.join(stage, 'dist'));
-  await completePackage(path.join(stage, 'dist'));
+  cpSync(await buildForPackage(), path.join(stage, 'dist'), { recursive: true });
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', root], {
     cwd: stage,
   });
