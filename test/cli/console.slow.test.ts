@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { makeFolder, removeFolders } from '../support/folders.ts';
-import { startCli } from '../support/processes/cli.ts';
+import { shellLineOf, startCli } from '../support/processes/cli.ts';
 import { eventually } from '../support/wait.ts';
 
-const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 const LINK = /http:\/\/127\.0\.0\.1:\d+\/console#sign-in=([\w-]{43})/;
 
 const CONFIG = {
@@ -25,7 +23,7 @@ describe('the link to the console that a start prints', function () {
   afterEach(removeFolders);
 
   it('is printed on a terminal, and signs in once across all workers', async () => {
-    const node = `exec "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" start`;
+    const node = `exec ${shellLineOf('start')}`;
     const child = spawn('script', ['-qefc', node, '/dev/null'], {
       cwd: folder,
       env: { ...process.env, NO_COLOR: '1' },

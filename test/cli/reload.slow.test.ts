@@ -2,10 +2,9 @@ import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
-import { type Running, runCli, startCli } from '../support/processes/cli.ts';
+import { type Running, runCli, shellLineOf, startCli } from '../support/processes/cli.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
   chunk,
@@ -16,8 +15,6 @@ import {
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
-
-const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 
 describe('a running gateway whose configuration changes', function () {
   this.timeout(900_000);
@@ -291,7 +288,7 @@ describe('a running gateway whose configuration changes', function () {
     await write();
     const held = heldSse(delta('one'), delta('', 'stop'), '[DONE]');
     upstream.script(held.script);
-    const node = `echo "PID $$"; exec "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" start`;
+    const node = `echo "PID $$"; exec ${shellLineOf('start')}`;
     const child = spawn('script', ['-qefc', node, '/dev/null'], { cwd: own, env: { ...process.env, NO_COLOR: '1' } });
     let text = '';
     child.stdout.on('data', (bytes) => {

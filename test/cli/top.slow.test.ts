@@ -1,14 +1,11 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { TopReport } from '../../cli/top.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
-import { runCli, startCli } from '../support/processes/cli.ts';
+import { runCli, shellLineOf, startCli } from '../support/processes/cli.ts';
 import { openAiVendor, tokenPrices } from '../support/vendors/openai-vendor.ts';
 import { respondWith, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
-
-const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 
 describe('tollgate top', function () {
   this.timeout(240_000);
@@ -81,7 +78,7 @@ describe('tollgate top', function () {
     ['Ctrl-C', '\u0003'],
   ] as const)
     it(`draws in place on a terminal, ends at ${what}, and restores the terminal`, async () => {
-      const node = `stty cols 80 rows 24; "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" top; echo "CODE $?"; stty -a`;
+      const node = `stty cols 80 rows 24; ${shellLineOf('top')}; echo "CODE $?"; stty -a`;
       const child = spawn('script', ['-qec', node, '/dev/null'], {
         cwd: installed.folder,
         env: { ...process.env, SHELL: '/bin/sh' },

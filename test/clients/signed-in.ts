@@ -1,15 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { decideOnProgram, startSignInRig } from '../support/gateways/sign-in-rig.ts';
 import { readChapter } from '../support/pages/read-blocks.ts';
-import { startCli } from '../support/processes/cli.ts';
+import { putOnPath, startCli } from '../support/processes/cli.ts';
 import { programsOf, runProgram } from './install.ts';
 import { startScriptedVendor } from './scripted-vendor.ts';
 
 const PAGE = 'docs/plugins/sign-in.md';
-const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 const HELLO = 'Hello there, friend.';
 const RUN_MS = 120_000;
 
@@ -84,9 +82,7 @@ function setUp(
 /** `tollgate` is on the path. No request of a client may leave the loopback. */
 function environment(home: string, id: string): NodeJS.ProcessEnv {
   const bin = path.join(home, 'bin');
-  mkdirSync(bin);
-  const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), MAIN].map((word) => `'${word}'`);
-  writeFileSync(path.join(bin, 'tollgate'), `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`, { mode: 0o755 });
+  putOnPath(bin);
   return {
     ...{ PATH: `${bin}:${programsOf('node')}:${programsOf(id)}:${process.env['PATH']}`, HOME: home },
     ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1' },

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
 import { readChapter } from '../support/pages/read-blocks.ts';
+import { putOnPath } from '../support/processes/cli.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
@@ -31,11 +32,7 @@ describe('docs/first-day.md', () => {
       text.replaceAll(new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g'), (port) => ports.get(port) ?? port);
 
     const bin = path.join(folder, 'bin');
-    mkdirSync(bin);
-    const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
-    writeFileSync(path.join(bin, 'tollgate'), `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`, {
-      mode: 0o755,
-    });
+    putOnPath(bin);
     const home = path.join(folder, 'gateway');
     mkdirSync(home);
     for (const [name, text] of readFiles(chapter)) writeFileSync(path.join(home, name), place(text));

@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { makeFolder, removeFolders } from '../support/folders.ts';
+import { putOnPath } from '../support/processes/cli.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { isShown, learnIds, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
@@ -54,10 +55,7 @@ describe('the how-to and reference pages', () => {
             .replaceAll(/\btg_\w{12}\b/g, (id) => ids.get(id) ?? id);
         const home = makeFolder({ 'tollgate.config.yaml': place(CONFIG) });
         const bin = path.join(home, 'bin');
-        mkdirSync(bin);
-        const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
-        const script = `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`;
-        writeFileSync(path.join(bin, 'tollgate'), script, { mode: 0o755 });
+        putOnPath(bin);
         shell = openShell(home, { PATH: `${bin}:${process.env['PATH'] ?? ''}`, HOME: home, CLONE, NO_COLOR: '1' });
         for (const command of SET_UP) await shell.run(place(command));
       });

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
+import { putOnPath } from '../support/processes/cli.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
@@ -26,10 +27,7 @@ describe('docs/mcp.md', () => {
     port = String(await freePort());
     modelPort = String(await freePort());
     const bin = path.join(folder, 'bin');
-    mkdirSync(bin);
-    const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
-    const script = `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`;
-    writeFileSync(path.join(bin, 'tollgate'), script, { mode: 0o755 });
+    putOnPath(bin);
     const home = path.join(folder, 'gateway');
     mkdirSync(home);
     for (const [name, text] of readFiles(page))

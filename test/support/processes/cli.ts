@@ -1,5 +1,6 @@
 /** The command line in its own process: from the sources, or the built program if {@link BUILT_VARIABLE} is set. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
@@ -48,6 +49,19 @@ export function startCli(
 /** Program and arguments that run `tollgate`. */
 export function commandOf(words: readonly string[]): readonly string[] {
   return [process.execPath, ...PROGRAM, ...words];
+}
+
+/** The same as one line of a shell. */
+export function shellLineOf(...words: readonly string[]): string {
+  return commandOf(words)
+    .map((word) => `'${word}'`)
+    .join(' ');
+}
+
+/** Makes `tollgate` a program of this folder, to be put on the PATH. */
+export function putOnPath(bin: string): void {
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(path.join(bin, 'tollgate'), `#!/bin/sh\nexec ${shellLineOf()} "$@"\n`, { mode: 0o755 });
 }
 
 /** Starts any program in the same way as {@link startCli}. */
