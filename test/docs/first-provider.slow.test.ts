@@ -43,25 +43,30 @@ describe('the pages for authors of plugins', function () {
   const tollgate = usePackedTollgate();
   const root = useTempFolder('first-plugin');
   const running: Running[] = [];
-  const registries: Server[] = [];
+  /** One for all pages, so that npm reads each package once and then from its cache. */
+  let registry: { readonly url: string; readonly server: Server };
 
-  after(() => {
-    for (const { child } of running) if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
-    for (const registry of registries) registry.close();
+  before(async () => {
+    const manifest = path.join(tollgate.folder, 'node_modules', 'tollgate', 'package.json');
+    registry = await startRegistry({ manifest, tarball: tollgate.tarball });
   });
+  afterEach(async () => {
+    const programs = running.splice(0);
+    for (const { child } of programs) if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+    await Promise.all(programs.map(({ finished }) => finished));
+  });
+  after(() => registry?.server.close());
 
   for (const [page, printed] of Object.entries(PAGES))
     it(`docs/plugins/${page}.md leads from an empty folder to a gateway with the plugin, block by block as written`, async () => {
       const empty = path.join(root, page);
       mkdirSync(empty);
-      const manifest = path.join(tollgate.folder, 'node_modules', 'tollgate', 'package.json');
-      const started = await startRegistry({ manifest, tarball: tollgate.tarball });
-      registries.push(started.server);
       const env: Record<string, string> = {
         ...tollgate.env,
         ...{
           npm_config_offline: 'false',
-          npm_config_registry: started.url,
+          npm_config_prefer_offline: 'true',
+          npm_config_registry: registry.url,
           npm_config_fund: 'false',
           npm_config_audit: 'false',
         },

@@ -10,20 +10,21 @@ type Manifest = Readonly<Record<string, unknown>> & { readonly name: string; rea
 
 const read = (file: string): Manifest => JSON.parse(readFileSync(file, 'utf8')) as Manifest;
 
-/** Folders of each version of a package in this repository. */
-function placesOf(name: string): readonly string[] {
+/** Reads the folders of all packages in this repository: each version of a name has its own. */
+function readPlaces(): (name: string) => readonly string[] {
   const { packages } = read(path.join(PACKAGE_ROOT, 'package-lock.json')) as unknown as { packages: object };
-  return Object.keys(packages)
-    .filter((place) => place === `node_modules/${name}` || place.endsWith(`/node_modules/${name}`))
-    .map((place) => path.join(PACKAGE_ROOT, place))
-    .filter((place) => existsSync(path.join(place, 'package.json')));
+  const places = Object.keys(packages);
+  return (name) =>
+    places
+      .filter((place) => place === `node_modules/${name}` || place.endsWith(`/node_modules/${name}`))
+      .map((place) => path.join(PACKAGE_ROOT, place))
+      .filter((place) => existsSync(path.join(place, 'package.json')));
 }
 
 /** Sends a folder as npm packs it; packages installed below it are separate. */
 function sendPacked(folder: string, response: ServerResponse): void {
-  const tar = spawn('tar', ['-czf', '-', '--exclude=./node_modules', '--transform=s,^\\.,package,', '.'], {
-    cwd: folder,
-  });
+  const pack = ['--use-compress-program=gzip -1', '--exclude=./node_modules', '--transform=s,^\\.,package,'];
+  const tar = spawn('tar', ['-cf', '-', ...pack, '.'], { cwd: folder });
   tar.stdout.pipe(response);
 }
 
@@ -32,6 +33,7 @@ export async function startRegistry(own: {
   readonly manifest: string;
   readonly tarball: string;
 }): Promise<{ readonly url: string; readonly server: Server }> {
+  const placesOf = readPlaces();
   const server = createServer((request, response) => {
     const [, name = '', version] =
       /^\/((?:@[^/]+\/)?[^/]+)(?:\/-\/(.+)\.tgz)?$/.exec(decodeURIComponent(request.url ?? '')) ?? [];
