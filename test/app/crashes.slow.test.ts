@@ -31,8 +31,8 @@ const STEPS = [
 ] as const;
 type Step = (typeof STEPS)[number];
 
-/** Kills per store; 17 makes 51 over the three stores. `TOLLGATE_SOAK` sets more. */
-const KILLS = Number(process.env['TOLLGATE_SOAK'] ?? 17);
+/** Kills per store, one at each step; `npm run test:nightly` makes more. */
+const KILLS = Number(process.env['TOLLGATE_SOAK'] ?? STEPS.length);
 const LOAD = 12;
 const CREDIT = 1_000_000_000;
 

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { ALL_CASES, generatedCases, partOf } from './generated-cases.ts';
+import { ALL_CASES, CASES_FROM, generatedCases, partOf } from './generated-cases.ts';
 
 describe('cases of the quick tests', () => {
-  const before = process.env[ALL_CASES];
+  const former = [ALL_CASES, CASES_FROM].map((name) => [name, process.env[name]] as const);
   beforeEach(() => {
-    delete process.env[ALL_CASES];
+    for (const [name] of former) delete process.env[name];
   });
   after(() => {
-    if (before !== undefined) process.env[ALL_CASES] = before;
+    for (const [name, value] of former) if (value !== undefined) process.env[name] = value;
   });
 
   const COLUMNS = ['a', 'b', 'c', 'd', 'e'];
@@ -15,6 +15,14 @@ describe('cases of the quick tests', () => {
   it('are each third one from the given index on', () => {
     expect([0, 1, 2, 3].map((row) => partOf(COLUMNS, row).join(''))).to.deep.equal(['ad', 'be', 'c', 'ad']);
     expect(partOf(COLUMNS, 4, 4)).to.deep.equal(['a', 'e']);
+  });
+
+  it('are the next ones with another beginning, so that three runs have them all', () => {
+    const parts = [0, 1, 2].map((from) => {
+      process.env[CASES_FROM] = String(from);
+      return partOf(COLUMNS, 1).join('');
+    });
+    expect(parts).to.deep.equal(['be', 'c', 'ad']);
   });
 
   it('are at least one of a short list, a different one in each row, and none of an empty one', () => {

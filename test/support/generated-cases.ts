@@ -2,24 +2,27 @@ import type { RunnerFunctions } from '../conformance/index.ts';
 
 /** Variable of the environment with which properties generate all their cases, and lists of cases run whole. */
 export const ALL_CASES = 'TOLLGATE_ALL_CASES';
+/** Variable with the first case of a part, for another part of all cases. */
+export const CASES_FROM = 'TOLLGATE_CASES_FROM';
 
 /**
  * Number of cases that a property generates: a fifth of them in the quick tests, all in
- * `test/generated-cases.slow.test.ts`, which runs the files of these properties again.
+ * `test/generated-cases.nightly.slow.test.ts`, which runs the files of these properties again.
  */
 export function generatedCases(all: number): number {
   return process.env[ALL_CASES] === undefined ? Math.ceil(all / 5) : all;
 }
 
 /**
- * Part of a list of cases: in the quick tests each `share`-th one, beginning at `at`; all in
- * `test/generated-cases.slow.test.ts`. In a product of two lists, `at` is the index of the row: each row then runs with
+ * Part of a list of cases: in the quick tests each `share`-th one, beginning at `at`, or later by the number in
+ * {@link CASES_FROM}; all in `test/generated-cases.nightly.slow.test.ts`. In a product of two lists, `at` is the index of the row: each row then runs with
  * some columns, and each column with some rows. Never empty unless the list is.
  */
 export function partOf<T>(all: readonly T[], at = 0, share = 3): readonly T[] {
   if (process.env[ALL_CASES] !== undefined) return all;
   const step = Math.min(share, all.length);
-  return all.filter((_, index) => index % step === at % step);
+  const from = at + Number(process.env[CASES_FROM] ?? 0);
+  return all.filter((_, index) => index % step === from % step);
 }
 
 /**
