@@ -27,7 +27,7 @@ const SET_UP = [
   `ask() { curl -sS http://127.0.0.1:8787/v1/chat/completions -H "authorization: Bearer $(cat ann.key)" -H 'content-type: application/json' -d '{"model":"north/north-1","max_tokens":500,"messages":[{"role":"user","content":"Hello"}]}'; }`,
   'ask; ask; curl -sS -X POST http://127.0.0.1:9001/die; ask; curl -sS -X POST http://127.0.0.1:9001/live',
   // Records are written after the responses.
-  'for n in $(seq 50); do tollgate calls --json | grep -q provider_unavailable && break; sleep 0.2; done',
+  'for n in $(seq 50); do curl -s http://127.0.0.1:8787/api/core/admin/calls -H "authorization: Bearer $(cat admin.key)" | grep -q provider_unavailable && break; sleep 0.2; done',
 ];
 
 describe('the how-to and reference pages', () => {
