@@ -1,10 +1,12 @@
 import { definePlugin, isObject, parseDuration, parseSize, readString } from '../../../contract/index.ts';
 import type { BatchResponse } from '../../formats/kit/index.ts';
-import { addAnthropicRoutes } from './anthropic-routes.ts';
+import { anthropicBatches } from './anthropic-batches.ts';
 import { BATCH_REQUEST, createBeginning, estimateBatch } from './begin.ts';
-import { addGoogleRoutes } from './google-routes.ts';
-import { addOpenAiRoutes } from './openai-routes.ts';
+import { addUploadRoutes, googleBatches } from './google-batches.ts';
+import { openAiBatches } from './openai-batches.ts';
+import { addFileRoutes } from './openai-files.ts';
 import { createRecords } from './records.ts';
+import { addBatchRoutes } from './routes.ts';
 import { Settler } from './settle.ts';
 
 /**
@@ -59,9 +61,10 @@ export default definePlugin({
         isObject(value) && isObject(value['batch']) && readString(value['callId']) !== undefined,
     });
     const parts = { records, settler, begin, maxBytes: parseSize(config.maxFileSize) };
-    addOpenAiRoutes(api, parts);
-    addAnthropicRoutes(api, parts);
-    addGoogleRoutes(api, parts);
+    addFileRoutes(api, parts);
+    addUploadRoutes(api);
+    for (const format of [openAiBatches(api, parts), anthropicBatches(api, parts), googleBatches(api, parts)])
+      addBatchRoutes(api, parts, format);
     api.onReady(() => {
       let running: Promise<void> | undefined;
       const look = (): void => {

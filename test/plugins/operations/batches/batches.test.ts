@@ -411,6 +411,21 @@ describe('batches at vendors', () => {
     expect((await failure(client.messages.batches.retrieve(batch.id))).status).to.equal(404);
   });
 
+  it('of each format fill the pages of its own list, whatever the caller has in the others', async () => {
+    const { key, client: openai, batch } = await begin([line('a')]);
+    const anthropic = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
+    const params = { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
+    const created: string[] = [];
+    for (const custom_id of ['a', 'b'])
+      created.unshift((await anthropic.messages.batches.create({ requests: [{ custom_id, params }] })).id);
+    const listed: string[] = [];
+    for await (const { id } of anthropic.messages.batches.list({ limit: 1 })) listed.push(id);
+    expect(listed).to.deep.equal(created);
+    const page = await openai.batches.list({ limit: 1 });
+    expect(page.data.map(({ id }) => id)).to.deep.equal([batch.id]);
+    expect(page.has_more).to.equal(false);
+  });
+
   it('of messages that Anthropic loses have ended after their time, and cost nothing', async () => {
     const { key, user } = await newKey();
     const client = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
