@@ -53,7 +53,7 @@ describe('the how-to and reference pages', () => {
     putOnPath(path.join(prepared, 'bin'));
     const shell = openAt(prepared);
     for (const command of MAKE_KEYS) await shell.run(command);
-    shell.close();
+    await shell.close();
   });
   after(removeFolders);
 
