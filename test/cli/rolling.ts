@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Running, startCli } from '../support/processes/cli.ts';
 import { until } from '../support/wait.ts';
 
@@ -92,8 +91,6 @@ export async function connectThroughStops(
       const response = await gateway.connect();
       made += 1;
       if (!/^\d+$/.test(response)) failed.push(response);
-      // Workers start faster if clients leave them a part of the processor.
-      await delay(20);
     }
   };
   const clients = Array.from({ length: 4 }, client);

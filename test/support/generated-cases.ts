@@ -15,8 +15,8 @@ export function generatedCases(all: number): number {
 
 /**
  * Part of a list of cases: in the quick tests each `share`-th one, beginning at `at`, or later by the number in
- * {@link CASES_FROM}; all in `test/generated-cases.nightly.slow.test.ts`. In a product of two lists, `at` is the index of the row: each row then runs with
- * some columns, and each column with some rows. Never empty unless the list is.
+ * {@link CASES_FROM}; all in `test/generated-cases.nightly.slow.test.ts`. In a product of two lists, `at` is the index
+ * of the row: each row then runs with some columns, and each column with some rows. Never empty unless the list is.
  */
 export function partOf<T>(all: readonly T[], at = 0, share = 3): readonly T[] {
   if (process.env[ALL_CASES] !== undefined) return all;

@@ -9,30 +9,18 @@ import {
 import type { Begin } from './begin.ts';
 import { Checker } from './check.ts';
 import type { BatchRecord } from './records.ts';
-import type { BatchFormat, BatchParts } from './routes.ts';
-import { MAX_REQUESTS, WIRES } from './wires.ts';
+import { type BatchFormat, type BatchParts, writeRows } from './routes.ts';
+import { requestsSchema, WIRES } from './wires.ts';
 
-const CREATE: Schema = {
+const CREATE = requestsSchema({
   type: 'object',
-  required: ['requests'],
+  required: ['custom_id', 'params'],
   additionalProperties: false,
   properties: {
-    requests: {
-      type: 'array',
-      minItems: 1,
-      maxItems: MAX_REQUESTS,
-      items: {
-        type: 'object',
-        required: ['custom_id', 'params'],
-        additionalProperties: false,
-        properties: {
-          custom_id: { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$' },
-          params: { type: 'object', description: 'Body of `POST /v1/messages`.' },
-        },
-      },
-    },
+    custom_id: { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$' },
+    params: { type: 'object', description: 'Body of `POST /v1/messages`.' },
   },
-};
+});
 
 const BATCH: Schema = {
   type: 'object',
@@ -69,19 +57,17 @@ export function anthropicBatches(api: Pick<PluginApi, 'models'>, { maxBytes }: B
       limit: 'limit',
       after: 'after_id',
       schema: { type: 'object', required: ['data', 'has_more'] },
-      write: ({ batches, hasMore }) => ({
-        data: batches,
-        has_more: hasMore,
-        first_id: batches[0]?.['id'] ?? null,
-        last_id: batches.at(-1)?.['id'] ?? null,
-      }),
+      write: ({ batches, hasMore }) => writeRows(batches, hasMore),
     },
     show,
     cancel: { path: `${PATH}/:id/cancel` },
     results(record) {
       return hasResults(record) ? WIRES.anthropic.results({ ...record.batch, id: record.vendor }) : undefined;
     },
-    deleted: ({ id }) => ({ id, type: 'message_batch_deleted' }),
+    deletion: {
+      schema: { type: 'object', required: ['id', 'type'] },
+      write: ({ id }) => ({ id, type: 'message_batch_deleted' }),
+    },
   };
 }
 

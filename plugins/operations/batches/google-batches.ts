@@ -13,7 +13,7 @@ import type { Begin } from './begin.ts';
 import { Checker, wrong } from './check.ts';
 import type { BatchRecord } from './records.ts';
 import type { BatchFormat, BatchParts } from './routes.ts';
-import { googleResults, MAX_REQUESTS } from './wires.ts';
+import { googleResults, METADATA, requestsSchema } from './wires.ts';
 
 /** Google's limit for requests sent with a batch: https://ai.google.dev/gemini-api/docs/batch-api */
 const MAX_INLINE_BYTES = 20 * 1024 * 1024;
@@ -24,33 +24,15 @@ const both = (camel: string, snake: string, schema: Schema): Readonly<Record<str
   [snake]: schema,
 });
 
-const METADATA: Schema = {
-  type: ['object', 'null'],
-  maxProperties: 16,
-  additionalProperties: { type: 'string', maxLength: 512 },
-};
-
-const REQUESTS: Schema = {
+const REQUESTS = requestsSchema({
   type: 'object',
-  required: ['requests'],
+  required: ['request'],
   additionalProperties: false,
   properties: {
-    requests: {
-      type: 'array',
-      minItems: 1,
-      maxItems: MAX_REQUESTS,
-      items: {
-        type: 'object',
-        required: ['request'],
-        additionalProperties: false,
-        properties: {
-          request: { type: 'object', description: 'Body of `models/{model}:generateContent`.' },
-          metadata: METADATA,
-        },
-      },
-    },
+    request: { type: 'object', description: 'Body of `models/{model}:generateContent`.' },
+    metadata: METADATA,
   },
-};
+});
 
 const INPUT: Schema = {
   type: 'object',
@@ -129,7 +111,7 @@ export function googleBatches(
       body: { body: { type: 'object' }, bodyOptional: true },
       response: {},
     },
-    deleted: () => ({}),
+    deletion: { schema: { type: 'object' }, write: () => ({}) },
   };
 }
 

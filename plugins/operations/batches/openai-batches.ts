@@ -13,7 +13,7 @@ import { DIALECTS, listOf, PAGE_QUERY, writePage } from './openai-files.ts';
 import type { BatchRecord, Records } from './records.ts';
 import type { BatchFormat, BatchParts } from './routes.ts';
 import type { Settler } from './settle.ts';
-import { errorsOf, secondsOf, statusOf, vendorId } from './wires.ts';
+import { errorsOf, METADATA, secondsOf, statusOf, vendorId } from './wires.ts';
 
 const PATH = '/v1/batches';
 
@@ -30,11 +30,7 @@ const CREATE: Schema = {
     input_file_id: { type: 'string', maxLength: 128 },
     endpoint: { type: 'string', maxLength: 128 },
     completion_window: { const: '24h' },
-    metadata: {
-      type: ['object', 'null'],
-      maxProperties: 16,
-      additionalProperties: { type: 'string', maxLength: 512 },
-    },
+    metadata: METADATA,
   },
 };
 

@@ -13,7 +13,7 @@ import { multipartBody } from '../../formats/kit/index.ts';
 import { keyOf } from './begin.ts';
 import { Checker, wrong } from './check.ts';
 import { type FileRecord, newId, ownerOf } from './records.ts';
-import { type BatchParts, idOf, passNotFound } from './routes.ts';
+import { type BatchParts, idOf, limitOf, MAX_PAGE, passNotFound, writeRows } from './routes.ts';
 import type { Settler } from './settle.ts';
 import { vendorId } from './wires.ts';
 
@@ -32,9 +32,6 @@ export const PAGE_QUERY = Object.freeze({
     purpose: { type: 'string', maxLength: 64 },
   },
 });
-
-/** Maximum number of files on a page. */
-const MAX_PAGE = 200;
 
 const FILE: Schema = {
   type: 'object',
@@ -81,7 +78,7 @@ export function addFileRoutes(
     responses: { 200: { description: 'A page of files.', schema: listOf(FILE) } },
     async handler(ctx) {
       const query = Object.fromEntries(new URLSearchParams((ctx as RouteContext).querystring));
-      const limit = Math.min(Math.max(Number(query['limit'] ?? MAX_PAGE), 1), MAX_PAGE);
+      const limit = limitOf(query['limit'], MAX_PAGE);
       const { rows, hasMore } = await files.list(ctx.state.principal, limit, query['after']);
       ctx.body = writePage(rows.map(showFile), hasMore);
     },
@@ -250,11 +247,5 @@ function showFile({ id, bytes, createdAt, filename, purpose }: FileRecord): Json
 
 /** Page of a list, in OpenAI's form. */
 export function writePage(data: readonly JsonObject[], hasMore: boolean): JsonObject {
-  return {
-    object: 'list',
-    data,
-    has_more: hasMore,
-    first_id: data[0]?.['id'] ?? null,
-    last_id: data.at(-1)?.['id'] ?? null,
-  };
+  return { object: 'list', ...writeRows(data, hasMore) };
 }

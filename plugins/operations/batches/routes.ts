@@ -71,12 +71,13 @@ export interface BatchFormat {
   /** Route of the results, for formats that have one; returns the vendor's path, or undefined before there are any. */
   results?(record: BatchRecord): string | undefined;
   /** Response to a deletion, for formats that have one. */
-  deleted?(record: BatchRecord): JsonObject;
+  readonly deletion?: { readonly schema: Schema; write(record: BatchRecord): JsonObject };
 }
 
-/** Default and maximum number of batches on a page. */
+/** Default number of batches on a page. */
 const PAGE = 20;
-const MAX_PAGE = 200;
+/** Maximum number of files or batches on a page. */
+export const MAX_PAGE = 200;
 
 /** Adds the routes of a format: create, list, read, cancel, and where it has them the results and the deletion. */
 export function addBatchRoutes(api: PluginApi, parts: BatchParts, format: BatchFormat): void {
@@ -84,7 +85,7 @@ export function addBatchRoutes(api: PluginApi, parts: BatchParts, format: BatchF
   addReadRoutes(api, parts, format);
   addCancelRoute(api, parts, format);
   if (format.results) addResultsRoute(api, parts, format);
-  if (format.deleted) addDeleteRoute(api, parts, format);
+  if (format.deletion) addDeleteRoute(api, parts, format, format.deletion);
 }
 
 function addCreateRoutes(api: PluginApi, { begin }: BatchParts, format: BatchFormat): void {
@@ -120,7 +121,7 @@ function addReadRoutes(api: PluginApi, parts: BatchParts, format: BatchFormat): 
     async handler(context) {
       const ctx = context as RouteContext;
       const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
-      const limit = Math.min(Math.max(Number(query[list.limit] ?? PAGE), 1), MAX_PAGE);
+      const limit = limitOf(query[list.limit], PAGE);
       const { rows, hasMore } = await listBatches(parts, ctx, format, limit, query[list.after]);
       const batches = rows.map((row) => format.show(row, ctx));
       ctx.body = list.write({ batches, last: rows.at(-1)?.id, hasMore });
@@ -189,14 +190,19 @@ function addResultsRoute(api: PluginApi, parts: BatchParts, format: BatchFormat)
   });
 }
 
-function addDeleteRoute(api: PluginApi, parts: BatchParts, format: BatchFormat): void {
+function addDeleteRoute(
+  api: PluginApi,
+  parts: BatchParts,
+  format: BatchFormat,
+  { schema, write }: NonNullable<BatchFormat['deletion']>,
+): void {
   api.route({
     method: 'DELETE',
     path: `${format.path}/:id`,
     auth: ['key'],
     summary: `Delete an ended batch${format.kind}`,
     description: 'Deletes it in the gateway and at the provider.',
-    responses: { 200: { description: 'Deleted.', schema: { type: 'object' } } },
+    responses: { 200: { description: 'Deleted.', schema } },
     async handler(context) {
       const ctx = context as RouteContext;
       const record = await readBatch(parts, ctx, format);
@@ -205,7 +211,7 @@ function addDeleteRoute(api: PluginApi, parts: BatchParts, format: BatchFormat):
       const path = WIRES[format.wire].path(record.vendor);
       await parts.settler.send(record.provider, { method: 'DELETE', path }).catch(passNotFound);
       await parts.records.batches.remove(record);
-      ctx.body = format.deleted?.(record);
+      ctx.body = write(record);
     },
   });
 }
@@ -213,6 +219,16 @@ function addDeleteRoute(api: PluginApi, parts: BatchParts, format: BatchFormat):
 /** A file or batch that the vendor no longer has counts as deleted. */
 export function passNotFound(error: unknown): void {
   if (readObject(error)['status'] !== 404) throw error;
+}
+
+/** Number of rows on a page, from a query. */
+export function limitOf(text: string | undefined, usual: number): number {
+  return Math.min(Math.max(Number(text ?? usual), 1), MAX_PAGE);
+}
+
+/** Rows of a page as OpenAI and Anthropic write them. */
+export function writeRows(data: readonly JsonObject[], hasMore: boolean): JsonObject {
+  return { data, has_more: hasMore, first_id: data[0]?.['id'] ?? null, last_id: data.at(-1)?.['id'] ?? null };
 }
 
 export function idOf({ params }: RouteContext): string {

@@ -5,6 +5,7 @@ import {
   readArray,
   readObject,
   readString,
+  type Schema,
   StreamFailure,
 } from '../../../contract/index.ts';
 import type { BatchOffer } from '../../formats/kit/index.ts';
@@ -124,6 +125,23 @@ const anthropic: Wire = {
 
 /** Maximum number of requests in a batch: https://platform.openai.com/docs/guides/batch */
 export const MAX_REQUESTS = 50_000;
+
+/** Schema of `requests`, the list of a batch whose requests come with it. */
+export function requestsSchema(items: Schema): Schema {
+  return {
+    type: 'object',
+    required: ['requests'],
+    additionalProperties: false,
+    properties: { requests: { type: 'array', minItems: 1, maxItems: MAX_REQUESTS, items } },
+  };
+}
+
+/** Metadata of a batch or of a request, which callers choose. */
+export const METADATA: Schema = Object.freeze({
+  type: ['object', 'null'],
+  maxProperties: 16,
+  additionalProperties: { type: 'string', maxLength: 512 },
+});
 
 /** Time limit of Google for a batch: https://ai.google.dev/gemini-api/docs/batch-api */
 const GOOGLE_MS = 2 * 86_400_000;

@@ -20,7 +20,10 @@ export interface PackedTollgate {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Packs and unpacks this package; the files that share a build build it once. It is removed after the tests of the file. Call it inside `describe`. */
+/**
+ * Packs and unpacks this package, which is built once for all files. It is removed after the tests of the file. Call it
+ * inside `describe`.
+ */
 export function usePackedTollgate(): PackedTollgate {
   const root = mkdtempSync(path.join(os.tmpdir(), 'tollgate-packed-'));
   const folder = path.join(root, 'home');
