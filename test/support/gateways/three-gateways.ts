@@ -7,6 +7,7 @@ import pg from 'pg';
 import { requestTls, trusting } from '../clients/tls-client.ts';
 import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../identity/openid-people.ts';
 import { type Certificate, createSelfSigned } from '../identity/self-signed.ts';
+import { noonTimezone } from '../noon.ts';
 import { type Finished, runCli } from '../processes/cli.ts';
 import { EXAMPLE_PROXIES } from '../processes/example-proxies.ts';
 import { type RunningProxy, startProxy } from '../processes/proxy-process.ts';
@@ -161,7 +162,8 @@ function configOf({ origin, store, issuer, north, down }: Places): Config {
       south: openAiVendor({ url: `http://127.0.0.1:${down}/v1` }, { models: ['m'], prices: tokenPrices(1, 4) }),
     },
     models: { smart: ['south/m', 'north/m'] },
-    budgets: [{ name: 'everyone', amount_usd: 5, every: 'day' }],
+    // A forecast needs a part of the day.
+    budgets: [{ name: 'everyone', amount_usd: 5, every: 'day', timezone: noonTimezone() }],
     tags: { team: ['search', 'ads'] },
     auth: {
       'api-key': {},
