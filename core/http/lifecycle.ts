@@ -52,8 +52,8 @@ interface DrainOptions {
 }
 
 /**
- * Lifetime of idle connections while draining. A proxy that finds the port closed in this time sends no more requests. An immediate
- * close could lose a request in transit. At most the delay before the port is closed.
+ * Lifetime of idle connections while draining, also of those without a request so far. A proxy that finds the port closed in this
+ * time sends no more requests. An immediate close could lose a request in transit. At most the delay before the port is closed.
  */
 const IDLE_MS = 1000;
 
@@ -127,6 +127,8 @@ export class Lifecycle {
       server.keepAliveTimeout = Math.min(IDLE_MS, delayMs);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
+    // Node does not count a connection as idle before its first request: browsers open such connections in advance.
+    server.headersTimeout = Math.min(server.headersTimeout, IDLE_MS);
     const closed = listener.close(server);
     for (const each of sockets) each.drain();
     const idle = closeIdle(server, delayMs);

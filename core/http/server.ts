@@ -55,7 +55,7 @@ export const MAX_HEADERS = 100;
 /** Creates an HTTP or HTTPS server with limits on slow and large requests (listed in `docs/security.md`). */
 export function createHttpServer(listener: RequestListener, options: ServerOptions): Server {
   const settings = {
-    connectionsCheckingInterval: Math.min(5_000, options.requestTimeoutMs),
+    connectionsCheckingInterval: Math.min(1_000, options.requestTimeoutMs),
     maxHeaderSize: 16 * 1024,
     requireHostHeader: true,
     insecureHTTPParser: false,

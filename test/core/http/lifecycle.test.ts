@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import http, { type ServerResponse } from 'node:http';
+import net from 'node:net';
 import { expect } from 'chai';
 import { isShutdown } from '../../../core/calls/run-call.ts';
 import { closeOwnPort, Lifecycle } from '../../../core/http/lifecycle.ts';
-import { listen } from '../../../core/http/server.ts';
+import { createHttpServer, listen } from '../../../core/http/server.ts';
 import { until } from '../../support/wait.ts';
 
 describe('a server', () => {
@@ -108,6 +110,23 @@ describe('a server', () => {
     expect(await send(agent)).to.equal('reused');
     agent.destroy();
     await closed;
+  });
+
+  it('does not wait for a connection without a request, as browsers open in advance @slow', async function () {
+    // Less than the time for the headers of a request.
+    this.timeout(10_000);
+    const server = createHttpServer(() => undefined, {
+      host: '127.0.0.1',
+      port: 0,
+      requestTimeoutMs: 60_000,
+      keepAliveMs: 60_000,
+    });
+    const lifecycle = new Lifecycle();
+    const socket = net.connect(await listen(server, '127.0.0.1', 0), '127.0.0.1');
+    socket.resume();
+    await once(server, 'connection');
+    await lifecycle.drain(server, { delayMs: 0, deadlineMs: 60_000 });
+    if (!socket.closed) await once(socket, 'close');
   });
 
   it('cuts the connection of a response that does not end even then', async () => {
