@@ -12,6 +12,6 @@ const FILES = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf
     return CALLS.some((call) => text.includes(call));
   });
 
-// No other slow test reads it.
+// `npm run test:nightly` sets it; here for a run of this file alone.
 process.env[ALL_CASES] = 'yes';
 for (const file of FILES.toSorted()) await import(`./${file}`);

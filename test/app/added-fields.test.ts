@@ -70,7 +70,7 @@ describe('G20: a field that the gateway adds and its vendor rejects', () => {
   const fields = (name: string) => sent().map((body) => body[name]);
   const warnings = () => gateway.logs.filter(({ msg }) => String(msg).includes('fields that the gateway adds'));
 
-  it('G20: is omitted in a second attempt, and in later calls from the start', async () => {
+  it('G20: is omitted in a second attempt, and in later calls from the start @slow', async () => {
     upstream.script(noSummary, whole);
     const first = await withTool();
     expect(first.status, await first.text()).to.equal(200);

@@ -51,7 +51,7 @@ describe('users on the admin API', () => {
       expect(data.map(({ action }: { action: string }) => action)).to.deep.equal(['user.unblock', 'user.block']);
     });
 
-  it('are blocked by the command line too, and a running gateway applies it soon', async () => {
+  it('are blocked by the command line too, and a running gateway applies it soon @slow', async () => {
     const { call, chat, gateway } = operator;
     const key = (await call('POST', '/keys', { user_id: 'remote' })).body.api_key;
     expect((await chat(key)).status).to.equal(200);

@@ -57,7 +57,7 @@ describe('the export of the audit log', () => {
     await Promise.all([webhook?.stop(), collector?.stop()]);
   });
 
-  it('sends each entry of the API and of the command line once, in order, after refusals too', async function () {
+  it('sends each entry of the API and of the command line once, in order, after refusals too @slow', async function () {
     this.timeout(60_000);
     const { body } = await operator.call('POST', '/keys', { user_id: 'ann', name: 'first' });
     await operator.gateway.command('keys', 'block', body.api_key_info.prefix, '--reason', 'leaked');

@@ -156,7 +156,7 @@ describe('the audit log of a gateway', () => {
     for (const hash of hashes) expect(shown[0]).not.to.include(hash);
   });
 
-  it('is protected by a limit of six hundred requests a minute per operator', async () => {
+  it('is protected by a limit of six hundred requests a minute per operator @slow', async () => {
     const own = (await operator.call('POST', '/keys', { user_id: 'busy', role: 'admin' })).body.api_key;
     const send = async () => {
       const response = await operator.gateway.get('/api/core/admin/plans', { authorization: `Bearer ${own}` });

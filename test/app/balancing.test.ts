@@ -33,7 +33,7 @@ describe('an alias with rules', () => {
     for (const vendor of Object.values(rig.vendors)) vendor.script(fine);
   });
 
-  it('distributes calls by weight, and keeps a session on its target', async () => {
+  it('distributes calls by weight, and keeps a session on its target @slow', async () => {
     const firsts = await Promise.all(Array.from({ length: 200 }, async () => (await rig.send('shared')).by));
     expect(firsts.filter((by) => by === 'a').length).to.be.within(120, 180);
     expect(firsts).not.to.include('c');
@@ -62,7 +62,7 @@ describe('an alias with rules', () => {
     expect(by).to.deep.equal(Array(6).fill('b'));
   });
 
-  it('has a median within twice that of the fast target while another one is 20 times slower', async () => {
+  it('has a median within twice that of the fast target while another one is 20 times slower @slow', async () => {
     rig.vendors['a']?.script(async (wire) => {
       await wire.pause(1_000);
       await wire.send(fine);

@@ -74,7 +74,7 @@ describe('a vendor whose streams break midway', () => {
     expect(later.filter(isLost).map(({ by }) => by)).to.not.include('b');
   });
 
-  it('E54: gets all calls again after one stream has completed', async () => {
+  it('E54: gets all calls again after one stream has completed @slow', async () => {
     rig.vendors['a']?.script(broken);
     for (let n = 0; n < 3; n++) expect(isLost(await rig.send('back', STREAM))).to.equal(true);
     expect((await rig.send('back', STREAM)).by).to.equal('b');

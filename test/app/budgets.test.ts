@@ -330,7 +330,7 @@ describe('budgets in calendar windows', () => {
       }
     });
 
-    it('apply on another gateway of the store, raises too', async () => {
+    it('apply on another gateway of the store, raises too @slow', async () => {
       const store = `sqlite:${path.join(folder, 'two')}`;
       const one = await startWithOperator({ store });
       const two = await start({ store });
@@ -390,7 +390,7 @@ describe('budgets in calendar windows', () => {
       expect(await gateway.command('budgets', 'delete', 'ann')).to.include({ name: 'ann', amount_usd: '2.00' });
     });
 
-    it('of a plan are raised for one account only, over the API and on the command line', async () => {
+    it('of a plan are raised for one account only, over the API and on the command line @slow', async () => {
       const gateway = await startWithOperator({
         plans: { free: { budgets: [{ amount_usd: 2, every: 'day' }] } },
         defaultPlan: 'free',

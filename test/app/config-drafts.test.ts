@@ -323,7 +323,7 @@ describe('drafts of the configuration file', () => {
     expect(await readFile(real, 'utf8')).to.include('cheap');
   });
 
-  it('are refused while another gateway on the store has a file of its own', async () => {
+  it('are refused while another gateway on the store has a file of its own @slow', async () => {
     const store = `sqlite:${path.join(folder, 'shared')}`;
     const one = await startDraftsRig(store);
     let other: TestGateway | undefined;

@@ -148,7 +148,7 @@ describe('the console', () => {
     ]);
   });
 
-  it('ends the session at sign-out, at a block of the person, and at the end of its key', async () => {
+  it('ends the session at sign-out, at a block of the person, and at the end of its key @slow', async () => {
     const out = await byLink();
     expect((await sendRequest('POST', `${ADMIN}/console/sign-out`, { cookie: out, ...own() })).status).to.equal(204);
     expect(await codeOf(await sendRequest('GET', `${ADMIN}/targets`, { cookie: out }))).to.equal('invalid_token');
@@ -236,7 +236,7 @@ describe('the console', () => {
     expect([refused.status, await codeOf(refused)]).to.deep.equal([403, 'permission_denied']);
   });
 
-  it('cancels a proxied request when the person stops waiting for it', async () => {
+  it('cancels a proxied request when the person stops waiting for it @slow', async () => {
     const vendor = await startScriptedUpstream((wire) => wire.hang());
     const other = await startGateway({ providers: { north: openAiVendor(vendor, { models: ['m'] }) } });
     try {

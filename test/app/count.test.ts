@@ -127,7 +127,7 @@ describe('counting tokens', () => {
   for (const [what, say] of [
     ['breaks', 'broken'],
     ['tells no number', 'words'],
-    ['takes longer than two seconds', 'slow'],
+    ['takes longer than two seconds @slow', 'slow'],
   ] as const)
     it(`estimates with the vendor’s factor when it ${what}`, async () => {
       const { n, status, estimated } = await count({ m: 'vendor/x', say });

@@ -91,7 +91,7 @@ describe('a gateway that is shut down', () => {
   }
 
   for (const stream of [false, true])
-    it(`has cancelled and charged a plugin’s own ${stream ? 'stream' : 'call'} before its plugins close`, async () => {
+    it(`has cancelled and charged a plugin’s own ${stream ? 'stream' : 'call'} before its plugins close @slow`, async () => {
       upstream.script(stream ? beginning : (wire) => wire.hang());
       const gateway = await startGateway(
         {

@@ -96,7 +96,7 @@ describe('followed calls', () => {
     leaving.abort();
   });
 
-  it('end with the reader’s credential: a revoked key, and a blocked person', async () => {
+  it('end with the reader’s credential: a revoked key, and a blocked person @slow', async () => {
     const follower = async (user: string) => {
       const make = ['keys', 'create', '--user', user, '--role', 'viewer'];
       const { api_key: key } = await gateway.command<{ api_key: string }>(...make);
@@ -118,7 +118,7 @@ describe('followed calls', () => {
     await stays?.events.return(undefined);
   });
 
-  it('free their slot when their reader disconnects, and end immediately when the gateway drains', async () => {
+  it('free their slot when their reader disconnects, and end immediately when the gateway drains @slow', async () => {
     for (let round = 0; round < 3; round += 1) {
       const leaving = new AbortController();
       const readers = await Promise.all(Array.from({ length: 8 }, () => follow('', {}, leaving.signal)));

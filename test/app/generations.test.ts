@@ -70,7 +70,7 @@ describe('another configuration in a running gateway', () => {
   const send = (body: object) =>
     gateway.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], ...body });
 
-  it('takes over under load without losing any of 200 calls, and the first closes once, after its last call', async () => {
+  it('takes over under load without losing any of 200 calls, and the first closes once, after its last call @slow', async () => {
     upstream.script(async (wire) => {
       const { stream } = wire.request.json() as { stream?: boolean };
       await wire.pause(20 + Math.random() * 300);

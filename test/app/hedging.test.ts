@@ -131,7 +131,7 @@ describe('a second target next to a slow one', () => {
     expect(await heldBy('held')).to.equal(2 * once);
   });
 
-  it('is used for no more than the configured share of calls', async () => {
+  it('is used for no more than the configured share of calls @slow', async () => {
     rig.vendors['a']?.script(async (wire) => {
       await wire.pause(150);
       await wire.send(fine);

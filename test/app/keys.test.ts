@@ -199,7 +199,7 @@ describe('an API key over HTTP', () => {
     expect((await send('GET', `${KEYS}?limit=1&limit=99999`, ann)).status).to.equal(400);
   });
 
-  it('ends on every node, revoked over HTTP or on the command line', async () => {
+  it('ends on every node, revoked over HTTP or on the command line @slow', async () => {
     const other = await startNode();
     try {
       for (const revoke of [

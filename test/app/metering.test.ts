@@ -134,14 +134,14 @@ const CASES: readonly Case[] = [
     cost: 700,
   },
   {
-    title: 'charges the prompt at the target that had it when the fallback refuses',
+    title: 'charges the prompt at the target that had it when the fallback refuses @slow',
     script: (wire) => wire.hang(),
     second: refusal(500),
     status: 503,
     cost: PROMPT_TOKENS,
   },
   {
-    title: 'charges the prompt once when every target times out',
+    title: 'charges the prompt once when every target times out @slow',
     script: (wire) => wire.hang(),
     second: (wire) => wire.hang(),
     status: 503,
@@ -261,7 +261,7 @@ describe('a gateway that charges for calls', () => {
     expect(await charged()).to.equal(9);
   });
 
-  it('charges 300 embeddings of 5 tokens 300 times the cost of one, to the nano-dollar (E10)', async () => {
+  it('charges 300 embeddings of 5 tokens 300 times the cost of one, to the nano-dollar (E10) @slow', async () => {
     const embedded = { object: 'list', model: 'm', data: [{ object: 'embedding', index: 0, embedding: [0, 1] }] };
     one.script(respondWith(200, { ...embedded, usage: { prompt_tokens: 5, total_tokens: 5 } }));
     const embed = () => gateway.post('/v1/embeddings', { model: 'cheap/embedding', input: 'hello' });

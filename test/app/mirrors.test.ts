@@ -123,7 +123,7 @@ describe('a mirror of an alias', () => {
     expect(await target.command('accounts', 'show', 'local')).to.deep.include({ spent_usd: '0.0003' });
   });
 
-  it('neither delays nor fails a call whose copy hangs or fails, and limits its copies', async () => {
+  it('neither delays nor fails a call whose copy hangs or fails, and limits its copies @slow', async () => {
     const target = await start({ atOnce: 1 });
     vendors['other']?.script(respondWith(500, { error: { message: 'broken' } }));
     await chat(target);

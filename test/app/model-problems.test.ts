@@ -139,7 +139,7 @@ describe('G41: one function answers which models a caller can call', () => {
     };
   }
 
-  it('as keys show, accounts show and calls agree: price under a budget, lists of the key, its plan', async () => {
+  it('as keys show, accounts show and calls agree: price under a budget, lists of the key, its plan @slow', async () => {
     const gateway = await startGateway(config);
     try {
       const make = async (...options: readonly string[]) => {

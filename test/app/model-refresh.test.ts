@@ -57,7 +57,7 @@ describe('the model list of a vendor', () => {
     }
   });
 
-  it('does not delay a start, and stays unchanged, when the vendor does not respond', async () => {
+  it('does not delay a start, and stays unchanged, when the vendor does not respond @slow', async () => {
     const upstream = await startScriptedUpstream(respondWith(500, 'broken'));
     const gateway = await startGateway({
       providers: {

@@ -40,7 +40,7 @@ describe('notices by mail', () => {
     return row;
   };
 
-  it('report an unhealthy target over TLS, after a sign-in at the server', async () => {
+  it('report an unhealthy target over TLS, after a sign-in at the server @slow', async () => {
     server = await startMailServer();
     rig = await startRoutingRig({ both: ['a/m', 'b/m'] }, {}, { policies: mail({}, { events: ['target.opened'] }) });
     rig.vendors['a']?.script(refusal(401));
@@ -90,7 +90,7 @@ describe('notices by mail', () => {
     expect(server.mails[0]?.to).to.deep.equal(['boss@example.com']);
   });
 
-  it('are sent again, under the same id, to a server that is busy', async () => {
+  it('are sent again, under the same id, to a server that is busy @slow', async () => {
     server = await startMailServer();
     server.refuse('451 later', '451 later');
     gateway = await startGateway({ policies: mail({}, { events: ['reload.refused'] }) });

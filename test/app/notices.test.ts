@@ -9,6 +9,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { createSilentLog } from '../support/log.ts';
+import { noonTimezone } from '../support/noon.ts';
 import { openStore } from '../support/stores/store-race.ts';
 import { respondWith } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
@@ -41,7 +42,7 @@ describe('notices', () => {
     return rig;
   };
 
-  it('report an unhealthy target with the reason, and its recovery, once each and signed', async () => {
+  it('report an unhealthy target with the reason, and its recovery, once each and signed @slow', async () => {
     const { vendors, send } = await startRig(notices(ours()));
     vendors['a']?.script(refusal(500, { 'retry-after': '1' }));
     for (let n = 0; n < 6; n++) expect(await send('both')).to.include({ by: 'b' });
@@ -78,7 +79,7 @@ describe('notices', () => {
     expect(again.erased['networks_of_keys']).to.equal(0);
   });
 
-  it('are combined for targets of one provider that fail together', async () => {
+  it('are combined for targets of one provider that fail together @slow', async () => {
     const { vendors, send } = await startRig(notices(ours()));
     for (const model of ['a/one', 'a/two', 'a/three']) expect((await send(model)).status).to.equal(200);
     vendors['a']?.script(refusal(401));
@@ -133,7 +134,7 @@ describe('notices', () => {
     expect(receiver.got).to.have.lengthOf(2);
   });
 
-  it('report a refused reload with the reason, once per file', async () => {
+  it('report a refused reload with the reason, once per file @slow', async () => {
     gateway = await startGateway({ policies: notices(ours()) });
     const { folder: cwd, use, recordReload: noteReload, audit } = gateway;
     const configPath = path.join(cwd, 'tollgate.config.json');
@@ -158,7 +159,7 @@ describe('notices', () => {
     expect(receiver.got).to.have.lengthOf(1);
   });
 
-  it('report the shutdown date of a model, once for all gateways of a store', async () => {
+  it('report the shutdown date of a model, once for all gateways of a store @slow', async () => {
     const config = {
       store: `sqlite:${folder}/models`,
       providers: { openai: { apiKey: 'k' }, echo: {} },
@@ -195,9 +196,7 @@ describe('notices', () => {
   });
 
   it('report unusual spend for the weekday, compared with the ledger of previous weeks', async () => {
-    // Time zone where it is about noon: part of today is over, wherever and whenever this test runs.
-    const behind = new Date().getUTCHours() - 12;
-    const timezone = behind === 0 ? 'UTC' : `Etc/GMT${behind > 0 ? '+' : ''}${behind}`;
+    const timezone = noonTimezone();
     const store = await openStore({ kind: 'sqlite', folder: `${folder}/spend` });
     for (const [weeks, dollars] of [
       [4, 8],
@@ -217,7 +216,7 @@ describe('notices', () => {
     expect(unusual).to.include({ spent_usd: '41.00', most_before_usd: '20.00', weeks_compared: '3', timezone });
   });
 
-  it('wait for an unreachable receiver, without delaying calls', async () => {
+  it('wait for an unreachable receiver, without delaying calls @slow', async () => {
     receiver.respond(0);
     const { vendors, send } = await startRig(notices(ours()));
     vendors['a']?.script(refusal(401));

@@ -155,7 +155,7 @@ export default { name: 'late', kind: 'store', apiVersion: 1, setup(api) {
 } };
 `;
 
-  it('does not make the gateway unready', async () => {
+  it('does not make the gateway unready @slow', async () => {
     const gateway = await startGateway({ store: { plugin: './late.mjs' } }, { files: { 'late.mjs': LATE } });
     try {
       const response = await fetch(`${gateway.url}/readyz`);

@@ -103,7 +103,7 @@ describe('the examples of /openapi.json', () => {
       expect(JSON.parse(stdout)).to.be.an('object');
     });
 
-  it('have valid code for the libraries of each client format', async () => {
+  it('have valid code for the libraries of each client format @slow', async () => {
     const wanted: readonly (readonly [path: string, labels: readonly string[]])[] = [
       ['/v1/chat/completions', ['curl', 'openai, chat completions', 'AI SDK, @ai-sdk/openai-compatible']],
       ['/v1/responses', ['curl', 'openai', 'AI SDK, @ai-sdk/openai']],

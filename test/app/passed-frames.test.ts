@@ -380,7 +380,7 @@ describe('a stream of a vendor with OpenAI’s format', () => {
       .and.to.match(/\[DONE\]\n\n$/);
   });
 
-  it('is charged for what was delivered when the caller leaves', async () => {
+  it('is charged for what was delivered when the caller leaves @slow', async () => {
     const words = Array.from({ length: 40 }, (_, at) => event({ content: `“${at}” ` }));
     const costs: number[] = [];
     for (const model of ['openai/left', 'translated/left']) {

@@ -98,7 +98,7 @@ describe('the limits of a provider over all callers', () => {
     expect(Number((await second).headers.get('x-tollgate-queued-ms'))).to.be.greaterThan(0);
   });
 
-  it('drop callers who disconnected, and release the tokens of a failed attempt', async () => {
+  it('drop callers who disconnected, and release the tokens of a failed attempt @slow', async () => {
     const rig = await start({ concurrency: 1 });
     rig.vendors['a']?.script(hung, refusal(500), fine);
     const callers = [new AbortController(), new AbortController()];

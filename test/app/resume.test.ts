@@ -177,7 +177,7 @@ describe('a stream interrupted by its vendor, of an alias with `resume: true`', 
   const sentSecond = (): readonly RecordedRequest[] => second.requests.slice(used);
   const bodyOf = (nth: number) => sentSecond()[nth]?.json() as Reply | undefined;
 
-  it('is one stream with the complete text, wherever it is interrupted', async () => {
+  it('is one stream with the complete text, wherever it is interrupted @slow', async () => {
     first.script((wire) => cutAt(RECORDED, Number(/"model":"m(\d+)"/.exec(wire.request.body.toString())?.[1]))(wire));
     const check = async (at: number): Promise<void> => {
       const { text, frames } = await send(`byte${at}`);

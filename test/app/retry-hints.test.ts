@@ -39,7 +39,7 @@ describe('G27: errors of vendors that send the reset of their limits with every 
       expect(headers.get('x-should-retry')).to.equal('false');
     });
 
-  it('tell the time with 429', async () => {
+  it('tell the time with 429 @slow', async () => {
     status = 429;
     expect((await send()).headers.get('retry-after')).to.equal('1');
   });

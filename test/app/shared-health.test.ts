@@ -8,7 +8,7 @@ describe('two gateways on one store', () => {
   const rigs: RoutingRig[] = [];
   after(() => Promise.all(rigs.map((rig) => rig.stop())));
 
-  it('skip a target that sent a retry-after to one of them', async () => {
+  it('skip a target that sent a retry-after to one of them @slow', async () => {
     const config = { store: `sqlite:${folder}/data` };
     const one = await startRoutingRig({ pair: ['a/m', 'b/m'] }, {}, config);
     rigs.push(one);

@@ -224,7 +224,7 @@ describe('a stream whose vendor never closes its socket', () => {
       await until('the connection is closed', () => wires.every(({ isGone }) => isGone));
     });
 
-  it('G10: native Messages: ends at message_stop, and gets one if the vendor sends none', async () => {
+  it('G10: native Messages: ends at message_stop, and gets one if the vendor sends none @slow', async () => {
     const cut = ANTHROPIC.toString().replace(/event: message_stop[\s\S]*$/, '');
     for (const bytes of [ANTHROPIC, cut]) {
       upstream.script(holding(SSE_HEAD, bytes));
@@ -237,7 +237,7 @@ describe('a stream whose vendor never closes its socket', () => {
     expect(await outcomes('messages')).to.deep.equal(['ok']);
   });
 
-  it('G10: waits for a choice that begins after the end of another one', async () => {
+  it('G10: waits for a choice that begins after the end of another one @slow', async () => {
     const of = (index: number, content: string, reason: string | null = null) =>
       `data: ${JSON.stringify({ id: 'c', model: 'm', created: 1, choices: [{ index, delta: { content }, finish_reason: reason }] })}\n\n`;
     upstream.script(holding(SSE_HEAD, of(0, 'one', 'stop') + of(1, 'two') + of(1, '', 'stop')));

@@ -25,7 +25,7 @@ describe('a target that fails', () => {
   });
 
   for (const stream of [false, true])
-    it(`that hangs costs the first three ${stream ? 'streams' : 'calls'}, then none`, async () => {
+    it(`that hangs costs the first three ${stream ? 'streams' : 'calls'}, then none @slow`, async () => {
       const model = stream ? 'hang-stream' : 'hang-whole';
       rig.vendors['a']?.script(hung);
       rig.vendors['b']?.script(stream ? fineStream : fine);
@@ -41,7 +41,7 @@ describe('a target that fails', () => {
       expect(rig.countOf('a') - before).to.equal(3);
     });
 
-  it('that hangs under load is skipped before the first timeout', async () => {
+  it('that hangs under load is skipped before the first timeout @slow', async () => {
     const streams = { stream: true };
     rig.vendors['a']?.script(fineStream);
     rig.vendors['b']?.script(fineStream);

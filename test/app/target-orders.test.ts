@@ -109,7 +109,7 @@ describe('operators’ commands for targets', () => {
     expect(await rig.send('pair')).to.include({ by: 'a', attempts: '1' });
   });
 
-  it('apply to the other gateways on the store, also from the command line, and to one that starts later', async () => {
+  it('apply to the other gateways on the store, also from the command line, and to one that starts later @slow', async () => {
     const config = { store: `sqlite:${folder}/data` };
     const urls = Object.fromEntries(Object.entries(rig.vendors).map(([name, { url }]) => [name, { baseUrl: url }]));
     const headers = { authorization: `Bearer ${rig.gateway.key}` };

@@ -133,7 +133,7 @@ describe('a gateway whose certificate is replaced', () => {
     expect(await status({})).to.equal(200);
   });
 
-  it('continues unchanged when the file drops TLS or its client authority', async () => {
+  it('continues unchanged when the file drops TLS or its client authority @slow', async () => {
     const configPath = path.join(gateway.folder, 'tollgate.config.json');
     const config = {
       ...JSON.parse(await readFile(configPath, 'utf8')),

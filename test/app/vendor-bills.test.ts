@@ -173,7 +173,7 @@ describe('usage in a vendor’s response is charged', () => {
     expect([response.status, response.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, '0.000125']);
   });
 
-  it('many small calls cost exactly their sum (E10)', async () => {
+  it('many small calls cost exactly their sum (E10) @slow', async () => {
     const { calls, tokens, usd } = SMALL_CALLS;
     const data = [{ object: 'embedding', index: 0, embedding: [0.5] }];
     const usage = { prompt_tokens: tokens, total_tokens: tokens };

@@ -231,7 +231,7 @@ describe('a websocket of a dialect', () => {
     for (const { socket } of clients) socket.close();
   });
 
-  it('is closed within seconds when its key is revoked', async () => {
+  it('is closed within seconds when its key is revoked @slow', async () => {
     gateway = await start();
     const { api_key, api_key_info } = await gateway.command<{ api_key: string; api_key_info: { id: string } }>(
       'keys',
@@ -245,7 +245,7 @@ describe('a websocket of a dialect', () => {
     expect(await client.closed()).to.equal(1008);
   });
 
-  it('survives a reload of the configuration, and is closed when the reload disables it', async () => {
+  it('survives a reload of the configuration, and is closed when the reload disables it @slow', async () => {
     gateway = await start();
     const client = await Client.open(gateway);
     const use = async (name: string, socket: string): Promise<void> => {

@@ -59,7 +59,7 @@ describe('the kit for credentials', () => {
       /twenty concurrent requests sent more than one token request/,
     ],
     [
-      'is held for ever',
+      'is held for ever @slow',
       bare((api) => {
         let held: Promise<string> | undefined;
         return () => {
@@ -70,7 +70,7 @@ describe('the kit for credentials', () => {
       /what has ended is still used/,
     ],
     [
-      'is renewed when it has ended, not before',
+      'is renewed when it has ended, not before @slow',
       bare((api) => {
         let held: { readonly token: Promise<string>; readonly endsAt: number } | undefined;
         return () => {
@@ -101,7 +101,7 @@ describe('the kit for credentials', () => {
       /a secret is in an error or the log/,
     ],
     [
-      'writes its token to the log',
+      'writes its token to the log @slow',
       acme((api) => ({
         async fetch() {
           const lease = readToken(await fetchCredential(api.http, { who: 'Acme', url: URL_ }), 'Acme', Date.now());

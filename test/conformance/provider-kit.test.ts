@@ -374,7 +374,7 @@ describe('the kit for providers', () => {
     expect((await run(undefined)).map(({ message }) => message).join()).to.include('give the kit `request`');
   });
 
-  it('runs under node:test, which has no globals, and fails there where a provider is wrong', async () => {
+  it('runs under node:test, which has no globals, and fails there where a provider is wrong @slow', async () => {
     const fixtures = write('right', FIXTURES);
     const run = (name: string, emulated: string): Promise<{ readonly code: number | null; readonly text: string }> => {
       const file = path.join(folder, `${name}.test.mts`);

@@ -136,7 +136,7 @@ describe('streaming', () => {
     });
   }
 
-  it('stops the vendor while the caller reads nothing, in bounded memory, and cuts the caller in the end', async () => {
+  it('stops the vendor while the caller reads nothing, in bounded memory, and cuts the caller in the end @slow', async () => {
     let sent = 0;
     const piece = chunk(`data: ${'x'.repeat(32 * 1024)}\n\n`);
     vendor.script(async (wire) => {

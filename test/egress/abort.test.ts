@@ -14,7 +14,7 @@ describe('an abort of an upstream call', () => {
     expect(given.vendor.connections.total).to.equal(0);
   });
 
-  it('while connecting rejects immediately, and leaves no socket after the connect deadline', async () => {
+  it('while connecting rejects immediately, and leaves no socket after the connect deadline @slow', async () => {
     const hole = await startBlackHole();
     try {
       const stop = new AbortController();

@@ -102,7 +102,7 @@ describe('an upstream body', () => {
     expect(await failsUpstream((await given.send()).readAll(999))).to.include({ phase: 'body' });
   });
 
-  it('without a reader pauses the vendor, and is not idle in the meantime', async () => {
+  it('without a reader pauses the vendor, and is not idle in the meantime @slow', async () => {
     const big = createUpstream({ log: createSilentLog(), defaults: { idleMs: 1_000 } });
     try {
       let sent = 0;

@@ -23,7 +23,7 @@ describe('an upstream connection', () => {
     expect(error.message).to.not.include('inner-host');
   });
 
-  it('that hangs fails at the connect deadline, not at a later one', async () => {
+  it('that hangs fails at the connect deadline, not at a later one @slow', async () => {
     const hole = await startBlackHole();
     try {
       const error = await failsUpstream(

@@ -64,7 +64,7 @@ describe('an upstream body whose events are reported', () => {
   });
 
   for (const progress of ['ending', 'finished'] as const)
-    it(`G10: ends without an error when only comments follow a response that is ${progress}`, async () => {
+    it(`G10: ends without an error when only comments follow a response that is ${progress} @slow`, async () => {
       const pings = async (wire: Wire): Promise<void> => {
         while (!wire.isGone) {
           await wire.send(chunk(': ping\n\n'));

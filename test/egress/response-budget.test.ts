@@ -100,7 +100,7 @@ describe('the memory of responses', () => {
     await read();
   });
 
-  it('is used for the pieces of an event too: at least the memory that they hold', () => {
+  it('is used for the pieces of an event too: at least the memory that they hold @slow', () => {
     let reported = 64 * 1024;
     const reader = createEventReader({ onGrowth: (more) => (reported += more) });
     const before = heapHeld();

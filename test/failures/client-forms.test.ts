@@ -106,7 +106,7 @@ describe('errors of callers, in every format', () => {
     recordPassed('C04', forms);
   });
 
-  it('C05: a caller who sends a body too slowly gets 408, and the connection is closed', async () => {
+  it('C05: a caller who sends a body too slowly gets 408, and the connection is closed @slow', async () => {
     const forms = partOf(ALL, 4);
     const mark = await rig.mark();
     await Promise.all(

@@ -114,7 +114,7 @@ describe('errors of callers', () => {
     ['headers', (text: string) => text.slice(0, 40)],
     ['a body', (text: string) => text.slice(0, -20)],
   ] as const) {
-    it(`C05: a caller who sends ${title} too slowly gets 408, and the connection is closed`, async () => {
+    it(`C05: a caller who sends ${title} too slowly gets 408, and the connection is closed @slow`, async () => {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(part(request(BODY)));

@@ -110,7 +110,7 @@ describe('an unreachable provider', () => {
     await rig.expectOrder(mark, 1, 10 * USAGE_COST);
   });
 
-  it('U54: targets that all fail are one error, in every format', async () => {
+  it('U54: targets that all fail are one error, in every format @slow', async () => {
     const mark = await rig.mark();
     rig.vendor.script(respondWith(429, { error: { message: 'slow down', type: 'rate_limit_error' } }));
     rig.second.script(respondWith(500, { error: { message: 'no', type: 'server_error' } }));

@@ -666,7 +666,7 @@ describe('the realtime websocket', () => {
     });
 
     for (const [title, leave] of [
-      ['its client is gone', (client: RealtimeClient) => client.socket.terminate()],
+      ['its client is gone @slow', (client: RealtimeClient) => client.socket.terminate()],
       ['the vendor closes', () => vendor.sessions.at(-1)?.socket.terminate()],
     ] as const)
       it(`and charges the committed audio when ${title}`, async () => {
@@ -1122,7 +1122,7 @@ describe('the realtime websocket', () => {
       expect(error['message']).to.include(`"${name}"`);
     });
 
-  it('ends at the next response with a key that was revoked', async () => {
+  it('ends at the next response with a key that was revoked @slow', async () => {
     const own = await start();
     const made = await own.command<{ api_key: string; api_key_info: { id: string } }>(
       'keys',

@@ -31,6 +31,9 @@ const PAGE = path.join(PACKAGE_ROOT, 'docs/reliability.md');
 /** Real path, by which mocha recognizes that it is the main program. */
 const MOCHA = realpathSync(path.join(PACKAGE_ROOT, 'node_modules/mocha/lib/cli/cli.js'));
 
+/** The tests of `npm test`. */
+const QUICK = ['--fgrep', '@slow', '--invert'];
+
 /** Maximum time of the tests of one mutant: a wrong line may make a test wait forever. */
 const MAX_MS = 600_000;
 
@@ -67,7 +70,7 @@ async function runMocha(
   { env = {}, timeout }: { readonly env?: NodeJS.ProcessEnv; readonly timeout?: number } = {},
 ): Promise<Ended> {
   // Not through mocha's program, which runs in a child process that a kill would not reach.
-  const child = spawn(process.execPath, ['--import', 'tsx/esm', MOCHA, '--reporter', 'dot', ...args], {
+  const child = spawn(process.execPath, ['--import', 'tsx/esm', MOCHA, ...QUICK, '--reporter', 'dot', ...args], {
     cwd: folder,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

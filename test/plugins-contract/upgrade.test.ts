@@ -105,7 +105,7 @@ describe('api.upgrade', () => {
     expect(await startError(startProbe(`api.upgrade('/twice');`))).to.include('and a function');
   });
 
-  it('is as in docs/plugins.md', async () => {
+  it('is as in docs/plugins.md @slow', async () => {
     const shown = readBlocks().find(({ page, text }) => page === 'docs/plugins.md' && text.includes('api.upgrade('));
     const text = shown?.text.replace("'ws'", WS).replace('(): void =>', '() =>') ?? '';
     gateway = await startProbe('', {}, { files: { 'probe.mjs': text } });

@@ -112,7 +112,7 @@ describe('a server', () => {
     await closed;
   });
 
-  it('does not wait for a connection without a request, as browsers open in advance', async () => {
+  it('does not wait for a connection without a request, as browsers open in advance @slow', async () => {
     const hourMs = 3_600_000;
     const options = { host: '127.0.0.1', port: 0, requestTimeoutMs: 2 * hourMs, keepAliveMs: hourMs };
     const server = createHttpServer(() => undefined, options);
@@ -124,7 +124,7 @@ describe('a server', () => {
     if (!socket.closed) await once(socket, 'close');
   });
 
-  it('cuts the connection of a response that does not end even then', async () => {
+  it('cuts the connection of a response that does not end even then @slow', async () => {
     const { lifecycle, server, open, send } = await serve();
     const { reply } = send();
     await until('the request is there', () => open.length === 1);

@@ -190,7 +190,7 @@ describe('the writer of an event stream', () => {
     await until('the response is cut', () => res.destroyed);
   });
 
-  it('does not disconnect a slow reader', async () => {
+  it('does not disconnect a slow reader @slow', async () => {
     const { writer } = await open({ writeIdleMs: 1_000, keepAliveMs: 60_000 });
     writer.start();
     for (let n = 0; n < 12; n++) {

@@ -61,7 +61,7 @@ describe('the audit log', () => {
     ['a long day', 86_400_000],
     ['a day with all entries within three seconds', 3000],
   ] as const)
-    it(`reads little more of ${title} than one page, and each entry once over all pages (E27)`, async function () {
+    it(`reads little more of ${title} than one page, and each entry once over all pages (E27) @slow`, async function () {
       this.timeout(60_000);
       const store = await openMemory();
       const count = 6000;

@@ -107,7 +107,7 @@ describe('permissions for tools of MCP servers', () => {
     expect(await namesFor(gateway, key)).to.deep.equal(['s__echo']);
   });
 
-  it('change with the key', async () => {
+  it('change with the key @slow', async () => {
     const key = await create('--server-tools', 'mcp:s');
     expect(await namesFor(gateway, key)).to.have.length(4);
     const id = key.slice(0, 'tg_'.length + 12);

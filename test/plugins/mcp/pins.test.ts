@@ -91,7 +91,7 @@ describe('the pinned tools of an MCP server', () => {
     expect((await admins('/mcp/s')).body.waiting, 'and none waits').to.equal(0);
   });
 
-  it('are approved by "tollgate models tools approve", with another definition only by another approval', async () => {
+  it('are approved by "tollgate models tools approve", with another definition only by another approval @slow', async () => {
     await change(tool('echo', 'Other.'), tool('fail', 'Fails.'));
     await until('it is withheld', async () => (await namesFor(gateway)).length === 1);
     const list = await gateway.command<{ data: readonly ShownServer[] }>('tools', 'list');

@@ -281,7 +281,7 @@ describe('the policy otel', () => {
       expect(second?.['gen_ai.output.messages']).to.include('the stream');
     });
 
-  it('retries an unresponsive collector, and loses nothing', async () => {
+  it('retries an unresponsive collector, and loses nothing @slow', async () => {
     await start({});
     collector.refuse(1);
     vendor.script(respondWith(200, completion()));

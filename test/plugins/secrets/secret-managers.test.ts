@@ -141,7 +141,7 @@ describe('managers of secrets', () => {
       }
     });
 
-    it('E68: reports that it is unreachable, and problems of its own options', async () => {
+    it('E68: reports that it is unreachable, and problems of its own options @slow', async () => {
       const away = await problemOf({ vault: { address: 'http://127.0.0.1:9', token: 'x' } }, ref('vault:a/b#c'));
       // Node 24 sometimes reports a refused connection with another code than Node 20.
       expect(away).to.match(/Vault cannot be reached \((ECONNREFUSED|ERR_SOCKET_CLOSED_BEFORE_CONNECTION)\)/);

@@ -112,7 +112,7 @@ describe('a sqlite store of an earlier build', () => {
     await store.close();
   });
 
-  it('G50: of schema 7 is refused while a process of that build has it open, and opens afterwards', async () => {
+  it('G50: of schema 7 is refused while a process of that build has it open, and opens afterwards @slow', async () => {
     await writeSqliteFixture(folder, 'sqlite-schema-7.sql');
     const { DatabaseSync } = await importDriver();
     const other = new DatabaseSync(path.join(folder, FILE));

@@ -59,7 +59,7 @@ describe('the writer of the sqlite store', () => {
     expect(['before', 'half', 'after'].map(isKnown)).to.deep.equal([true, false, true]);
   });
 
-  it('refuses within its bound while another process holds the lock, and goes on afterwards', async () => {
+  it('refuses within its bound while another process holds the lock, and goes on afterwards @slow', async () => {
     other.exec('BEGIN IMMEDIATE');
     const waiting = Array.from({ length: 20 }, (_, n) => writer.write('test', () => insert(`busy-${n}`)));
     await Promise.all(waiting.map(rejectsUnavailable));
@@ -102,7 +102,7 @@ describe('the writer of the sqlite store', () => {
     await write;
   });
 
-  it('responds to a query also if changes queued before it are refused, because another process holds the lock', async () => {
+  it('responds to a query also if changes queued before it are refused, because another process holds the lock @slow', async () => {
     other.exec('BEGIN IMMEDIATE');
     const write = writer.write('test', () => insert('refused'));
     const query = writer.readLatest('test', () => isKnown('refused'));
@@ -180,7 +180,7 @@ describe('the writer of the sqlite store', () => {
     expect(database.prepare('PRAGMA integrity_check').get()?.['integrity_check']).to.equal('ok');
   });
 
-  it('loses nothing that was reserved before another process took the lock, and refuses more until it is free', async () => {
+  it('loses nothing that was reserved before another process took the lock, and refuses more until it is free @slow', async () => {
     const store = await openSqlite({ folder });
     const { ledger } = store;
     await ledger.credit('full', 'first', 1000, 'x', NOW);

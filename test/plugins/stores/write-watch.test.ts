@@ -60,7 +60,7 @@ describe('the watch of a store’s writes (E55)', () => {
     await store.close();
   });
 
-  it('refuses to start on a store that responds but rejects writes, and starts on an unavailable one', async () => {
+  it('refuses to start on a store that responds but rejects writes, and starts on an unavailable one @slow', async () => {
     const { state, store } = await open();
     state.takesWrites = false;
     expect(await messageOf(store.begin?.())).to.match(/disk is full/);

@@ -120,8 +120,10 @@ export async function startGateway(
         exitCode = code;
       };
       const isKey = words[0] === 'keys' && words[1] === 'create';
+      const isCredit = words[0] === 'accounts' && words[1] === 'credit';
       // Plans and teams may have changed since the generation read them.
-      const isOwn = isKey ? !words.includes('--plan') && !words.includes('--team') : LISTS.has(words[0] ?? '');
+      const isOwn =
+        isCredit || isKey ? !words.includes('--plan') && !words.includes('--team') : LISTS.has(words[0] ?? '');
       if (memory && isOwn) {
         keeper ??= loadFor('forCommand').then((loaded) => openGeneration(loaded, createLogger({ level: 'silent' })));
         return (await resultOn((await keeper).generation, words, file, exitWith)) as T;

@@ -6,7 +6,7 @@ import { openAgentGateway } from '../../../support/agents/agent-gateway.ts';
 import { scriptModel } from '../../../support/agents/scripted-model.ts';
 
 describe('the lexicons of the medical agent', () => {
-  it('E31: are prepared in slices, none of them twice', async () => {
+  it('E31: are prepared in slices, none of them twice @slow', async () => {
     let read = 0;
     const counting = { ...LEXICONS };
     for (const language of LANGUAGES) {

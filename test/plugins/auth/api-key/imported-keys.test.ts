@@ -113,7 +113,7 @@ describe('keys of LiteLLM', () => {
     expect((await call(odd)).status).to.equal(401);
   });
 
-  it('are imported once, and end as any key does', async () => {
+  it('are imported once, and end as any key does @slow', async () => {
     const key = 'sk-twice-7777';
     const [first] = await importRows([row(key)]);
     const [second] = await importRows([row(key)]);

@@ -63,7 +63,7 @@ const step = fc.oneof(
 );
 
 describe('shares of a budget', () => {
-  it('never exceed it, and lose or double nothing, whichever process ends them', async () => {
+  it('never exceed it, and lose or double nothing, whichever process ends them @slow', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 250, size: 'max' }), async (steps) => {
         const ledger = createLedger();

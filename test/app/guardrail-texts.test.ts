@@ -1,3 +1,0 @@
-import { testTexts } from './guardrail-texts.ts';
-
-describe('texts of requests in guardrails', () => testTexts('sample'));
