@@ -47,7 +47,7 @@ const ELSEWHERE: readonly (readonly [test: string, isChecked: (block: Block) => 
     'test/docs/first-provider.slow.test.ts',
     ({ page, language, file }) => PLUGIN_PAGES.test(page) && (language === 'sh' || file !== ''),
   ],
-  ['test/docs/add-a-provider.test.ts', ({ page, file }) => page === 'docs/plugins/2-codec.md' && file !== ''],
+  ['test/docs/add-a-provider.slow.test.ts', ({ page, file }) => page === 'docs/plugins/2-codec.md' && file !== ''],
   [
     'test/docs/add-a-dialect.test.ts',
     ({ page, language }) => page === 'docs/plugins/11-dialect.md' && language === 'json',
