@@ -117,7 +117,8 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
               messages: [{ role: 'user', content: 'x'.repeat(megabytes * 1_000_000) }],
             }),
           });
-        expect((await send(30)).status).to.equal(200);
+        const { status, body } = await send(30);
+        expect(status, body.slice(0, 500)).to.equal(200);
         const large = await send(40).then(
           ({ status }) => status,
           () => 'cut',
